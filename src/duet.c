@@ -7,6 +7,7 @@
 #include "deferred.h"
 #include "device_use.h"
 #include "gpu.h"
+#include "host_work.h"
 #include "io.h"
 #include "queue_sync.h"
 #include "status.h"
@@ -17,6 +18,8 @@
 const device_entry devices[DEVICES_MAX] = {
     [HOST] = { &cpu_machine, 0 }, GPU(0), GPU(1), GPU(2), GPU(3), GPU(4), GPU(5), GPU(6), GPU(7),
 };
+
+const struct host_threads host_threads = { cpu_threads, cpu_share };
 
 void duet_info(FILE *out)
 {

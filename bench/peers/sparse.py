@@ -2,7 +2,8 @@
 
 Results are compared before anything is timed. Both libraries take turns, and a line has the medians of both
 and the median of the ratios of neighbouring runs: above 1, Duet is faster. Ten matrices: bands, a stencil,
-random ones, power laws, blocks, few long rows, tall and wide ones. Needs SciPy and the Python package:
+random ones, power laws, blocks, few long rows, tall and wide ones. R is S with half of the elements moved by
+one column. Needs SciPy and the Python package:
 DUET_LIBRARY and PYTHONPATH."""
 
 import argparse
@@ -43,6 +44,21 @@ def blocks(n, size, rng):
     return sp.block_diag([rng.normal(size=(size, size)) for _ in range(n // size)])
 
 
+def shifted(a, rng):
+    """About half of the elements are one column further to the right."""
+    a = a.tocoo()
+    row, column = a.coords
+    b = sp.coo_array((a.data, (row, (column + rng.integers(2, size=a.nnz)) % a.shape[1])), a.shape)
+    return narrow(b.tocsr())
+
+
+def narrow(a):
+    """Without duplicates, and with indices of 32 bits."""
+    a.sum_duplicates()
+    a.indices, a.indptr = a.indices.astype(np.int32), a.indptr.astype(np.int32)
+    return a
+
+
 def matrices(rng):
     return {
         'bands of 3': banded(300_000, 1),
@@ -74,6 +90,9 @@ def cases(a, rng):
            lambda: s.sddmm(dleft, dright).evaluate())
     yield 'transpose', lambda: a.T.tocsr(), lambda: s.T
     yield 'S + S', lambda: a + a, lambda: s + s
+    r = shifted(a, rng)
+    dr = duet.sparse.from_scipy(r)
+    yield 'S + R', lambda: a + r, lambda: s + dr
     if a.nnz * a.nnz / n < 5e7:
         t, b = s.T, a.T.tocsr()
         yield 'S S^T', lambda: a @ b, lambda: s @ t
@@ -130,9 +149,7 @@ def main():
     print(f'SciPy {scipy.__version__}, Duet with {options.threads} threads; '
           'microseconds, and SciPy / Duet')
     for name, matrix in matrices(rng).items():
-        a = matrix.tocsr()
-        a.sum_duplicates()
-        a.indices, a.indptr = a.indices.astype(np.int32), a.indptr.astype(np.int32)
+        a = narrow(matrix.tocsr())
         print(f'\n{name}: {a.shape[0]} x {a.shape[1]}, {a.nnz} elements')
         for case, first, second in cases(a, rng):
             if options.only and options.only not in case:

@@ -113,8 +113,9 @@ DUET_OPERATOR(duet_sparse_solve, const duet_sparse *s, duet_expr b)
 DUET_OPERATOR(duet_sparse_solve_triangular, const duet_sparse *s, duet_expr b, const duet_triangle *options)
 
 /* Make a sparse matrix from others. These functions run at once, also while this thread records: a replay
- * uses what they made then. All but with_values work on the host, and the patterns of their results depend on
- * patterns alone: a sum or product that happens to be 0 is stored.
+ * uses what they made then. All but with_values work on the host. The patterns of their results depend on
+ * patterns alone: a sum or product that happens to be 0 is stored. Results have the same bits with any number
+ * of threads.
  *     duet_sparse_with_values   a matrix with the pattern of s and the values of the formula e, whose type,
  *                               f32, f64, c64 or c128, it takes. With
  *                               e = duet_exp(duet_sparse_values(s)), a function of each stored element; with

@@ -7,6 +7,7 @@
 #ifndef CSR_H
 #define CSR_H
 
+#include "host_threads.h"
 #include "matrix.h"
 
 typedef struct csr {
@@ -32,6 +33,19 @@ static inline void csr_put(void *pattern, bool wide, int64_t i, int64_t value)
 static inline bool csr_needs_wide(int64_t columns, int64_t count)
 {
     return columns > INT32_MAX || count > INT32_MAX;
+}
+
+/* The first row of part t, so that parts have equal numbers of rows and elements together. */
+static inline int64_t csr_part(const csr *c, int t, int parts)
+{
+    const int64_t wanted = part_of(c->rows + c->count, t, parts);
+    int64_t low = 0, high = c->rows;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (middle + csr_offset(c, middle) < wanted) low = middle + 1;
+        else high = middle;
+    }
+    return t == parts ? c->rows : low;
 }
 
 /* Is it a pattern? Errors: BAD_ARGUMENT: the text names the first row that breaks a rule */

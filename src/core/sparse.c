@@ -2,7 +2,9 @@
 #include "sparse.h"
 #include "dtype.h"
 #include "min_max.h"
+#include "pool.h"
 #include "status.h"
+#include "thread.h"
 #include "view.h"
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +34,19 @@ char *sparse_text(char text[SPARSE_TEXT], const duet_sparse *s)
 void *sparse_allocate(const char *who, int64_t n, size_t each)
 {
     size_t bytes;
-    const bool overflows = __builtin_mul_overflow((size_t)n, each, &bytes);
-    void *p = overflows ? NULL : malloc(bytes ? bytes : 1);
-    if (!p)
+    void *p = NULL;
+    if (__builtin_mul_overflow((size_t)n, each, &bytes))
         (void)fail(DUET_NO_MEMORY, "%s: a buffer of %lld items could not be allocated", who, (long long)n);
+    else if (pool_take(HOST, bytes ? bytes : 1, thread_get()->queue, &p) != DUET_OK) {
+        (void)fail_within(DUET_NO_MEMORY, "%s", who);
+        return NULL;
+    }
     return p;
+}
+
+void sparse_release(void *p)
+{
+    if (p) pool_give(HOST, p, 0);
 }
 
 /* ---- construction ---- */
@@ -262,8 +272,8 @@ duet_sparse *sparse_from_coo(const char *who, const coo *c, bool sum_duplicates)
         count_keys(c->row, c->rows, by_column, c->count, first, order);
         s = from_sorted(who, c, order, sum_duplicates, &l);
     }
-    free(by_column);
-    free(order);
-    free(first);
+    sparse_release(by_column);
+    sparse_release(order);
+    sparse_release(first);
     return s == DUET_OK ? sparse_done(&l) : NULL;
 }

@@ -64,7 +64,8 @@ static inline __attribute__((always_inline)) void sparse_add_element(duet_dtype 
     }
 }
 
-/* A block of memory for n items, or NULL with a text. */
+/* A block of memory for n items, from the pool, or NULL with a text. sparse_release accepts NULL. */
 void *sparse_allocate(const char *who, int64_t n, size_t each);
+void sparse_release(void *p);
 
 #endif

@@ -3,6 +3,7 @@
 #include "blas_headers.h"
 #include "conv.h"
 #include "fft.h"
+#include "host_work.h"
 #include "lapack.h"
 #include "stack.h"
 #include "thread.h"
@@ -159,6 +160,55 @@ static void forget(step *s)
 {
     const cpu_kernel *k = cpu_kernel_of(s->kernel);
     if (k && k->forget) k->forget(s);
+}
+
+/* ---- work of the host ---- */
+
+int cpu_threads(double seconds)
+{
+    const int threads = threads_for(seconds), most = thread_get()->threads;
+    return most && most < threads ? most : threads;
+}
+
+typedef struct shared_work {
+    int threads;
+    share_function *share;
+    const void *work;
+} shared_work;
+
+static duet_status share_here(void *of)
+{
+    const shared_work *w = of;
+    by_threads(w->threads, w->share, w->work);
+    return DUET_OK;
+}
+
+/* As run_library, where parallel regions need that. */
+static duet_status share_watched(void *of)
+{
+    static bool watched; /* atomic */
+    thread *t = thread_get();
+    if (!ALL_STEPS_USE_LIBRARY) return share_here(of);
+    count_calls(t, 1);
+    const bool ending = __atomic_load_n(&is_ending, __ATOMIC_RELAXED);
+    if (!ending) (void)share_here(of);
+    if (unlikely(!__atomic_load_n(&watched, __ATOMIC_RELAXED))) watch_end(&watched);
+    count_calls(t, -1);
+    return ending ? DUET_UNSUPPORTED : DUET_OK;
+}
+
+/* One thread does all of it if the others cannot be used. */
+void cpu_share(int threads, share_function *f, const void *work)
+{
+    IN_DEFAULT_FP_ENVIRONMENT;
+    if (threads > 1) {
+        shared_work w = { threads, f, work };
+        error_text before;
+        error_keep(&before);
+        if (stack_run(thread_get(), share_watched, &w) == DUET_OK) return;
+        error_put_back(&before);
+    }
+    f(work, 0, 1);
 }
 
 /* ---- memory ---- */

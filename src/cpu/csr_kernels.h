@@ -24,19 +24,6 @@ typedef struct csr_functions {
 } csr_functions;
 extern const csr_functions csr_functions_f32, csr_functions_f64, csr_functions_c64, csr_functions_c128;
 
-/* The first row of part t, so that parts have equal numbers of rows and elements together. */
-static inline int64_t csr_part(const csr *c, int t, int parts)
-{
-    const int64_t wanted = part_of(c->rows + c->count, t, parts);
-    int64_t low = 0, high = c->rows;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (middle + csr_offset(c, middle) < wanted) low = middle + 1;
-        else high = middle;
-    }
-    return t == parts ? c->rows : low;
-}
-
 /* The first element of row r from column `from` on. */
 static inline int64_t csr_search(const csr *c, int64_t r, int64_t from)
 {

@@ -45,11 +45,31 @@ static int64_t rows_of_values(const step *s)
 
 static int64_t width_of(const layout *l) { return l->rank > 1 ? l->size[1] : 1; }
 
-/* Rough time of one thread. */
+/* Rough times of one thread for each element of the matrix: with a vector, with a dense matrix, and for each
+ * of its columns. */
+#define SECONDS_PER_VECTOR 5e-10
+#define SECONDS_PER_MATRIX 4e-9
+#define SECONDS_PER_COLUMN 2e-10
+
+static double seconds_per_element(const csr_work *w)
+{
+    return w->width == 1 ? SECONDS_PER_VECTOR : SECONDS_PER_MATRIX + (double)w->width * SECONDS_PER_COLUMN;
+}
+
 static int threads_of(const csr_work *w)
 {
-    return threads_for(((double)w->c.count * (double)w->width + (double)w->c.rows) * 10 *
-                       SECONDS_PER_ROUNDED);
+    return threads_for((double)(w->c.count + w->c.rows) * seconds_per_element(w));
+}
+
+/* Each thread searches every row for its columns. Two threads are faster than one if that takes less than half
+ * the time of the product. */
+#define SECONDS_PER_SEARCH 6e-9
+
+static int threads_of_transposed(const csr_work *w)
+{
+    const bool pays =
+        (double)w->c.rows * SECONDS_PER_SEARCH < (double)w->c.count * seconds_per_element(w) / 2;
+    return pays ? threads_of(w) : 1;
 }
 
 static duet_status matmul(const step *s, const frame *f, csr_work *w, csr_operand used[])
@@ -62,7 +82,8 @@ static duet_status matmul(const step *s, const frame *f, csr_work *w, csr_operan
     w->values = used[0].p;
     w->x = used[2].p;
     w->width = width_of(&s->out[0].at);
-    by_threads(threads_of(w), a->transposed ? of->matmul_transposed : of->matmul, w);
+    if (a->transposed) by_threads(threads_of_transposed(w), of->matmul_transposed, w);
+    else by_threads(threads_of(w), of->matmul, w);
     return DUET_OK;
 }
 
@@ -122,7 +143,7 @@ static duet_status triangular(const step *s, const frame *f, csr_work *w, csr_op
             "not stored",
             (long long)b->size[0], (long long)b->size[0], (long long)zero, (long long)zero);
     TRY(copy_elements(w->out, &s->out[0].at, address(f, &s->in[2]), b));
-    by_threads(threads_of(w), of->substitute, w);
+    by_threads(w->width == 1 ? 1 : threads_of(w), of->substitute, w); /* by columns */
     return DUET_OK;
 }
 

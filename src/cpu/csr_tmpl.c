@@ -72,6 +72,18 @@ INLINE_ALWAYS const void *columns_of(const csr *c, bool wide)
 
 /* ---- products ---- */
 
+/* Elements of the matrix that are fetched into the cache ahead of time: faster than the processor alone does
+ * that, which stops at the end of a page. */
+#define AHEAD 256
+#define GROUP 8 /* at most a line of the cache */
+
+INLINE_ALWAYS void fetch_ahead(const element *v, const void *column, bool wide, int64_t k)
+{
+    __builtin_prefetch((const char *)v + (k + AHEAD) * (int64_t)sizeof *v);
+    __builtin_prefetch((const char *)column +
+                       (k + AHEAD) * (int64_t)(wide ? sizeof(int64_t) : sizeof(int32_t)));
+}
+
 INLINE_ALWAYS void vector_rows(const csr_work *w, int64_t from, int64_t to, bool wide)
 {
     const void *offset = w->c.pattern, *column = columns_of(&w->c, wide);
@@ -81,6 +93,11 @@ INLINE_ALWAYS void vector_rows(const csr_work *w, int64_t from, int64_t to, bool
     for (int64_t r = from; r < to; r++) {
         const int64_t end = at(offset, wide, r + 1);
         element sum = ZERO;
+        fetch_ahead(v, column, wide, k);
+        for (; k + GROUP <= end; k += GROUP) {
+            fetch_ahead(v, column, wide, k);
+            for (int i = 0; i < GROUP; i++) sum = plus(sum, times(v[k + i], x[at(column, wide, k + i)]));
+        }
         for (; k < end; k++) sum = plus(sum, times(v[k], x[at(column, wide, k)]));
         out[r] = sum;
     }

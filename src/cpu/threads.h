@@ -4,6 +4,7 @@
 
 #include "cpu.h"
 #include "fp_environment.h"
+#include "host_threads.h"
 #include <omp.h>
 #include <signal.h>
 
@@ -66,8 +67,6 @@ static inline void threads_again(int threads)
 
 /* Runs `share` in each of `threads` threads. One thread runs it without a parallel region, which
  * costs 0.3 us in gcc's OpenMP even then. */
-typedef void share_function(const void *work, int t, int threads);
-
 static inline void by_threads(int threads, share_function *share, const void *work)
 {
     if (threads <= 1) {
@@ -81,12 +80,6 @@ static inline void by_threads(int threads, share_function *share, const void *wo
         IN_DEFAULT_FP_ENVIRONMENT;
         share(work, omp_get_thread_num(), omp_get_num_threads());
     }
-}
-
-/* The first item of part t if n items are divided into `parts` parts. */
-static inline int64_t part_of(int64_t n, int t, int parts)
-{
-    return n / parts * t + (n % parts < t ? n % parts : t);
 }
 
 #endif

@@ -1,136 +1,191 @@
-/* sparse_combine.c - sparse matrices made from others: transposes, rows, sums and products element by
- * element. All of it works on the host. */
+/* sparse_combine.c - sums and products, element by element, of two sparse matrices, on the host. Each thread
+ * merges a range of rows into memory with room for the elements of both, from where they are copied to the
+ * result. Counting the elements first would take longer. */
 #include "min_max.h"
 #include "sparse_inline.h"
+#include "sparse_parts.h"
 #include "statement.h"
 #include "status.h"
-#include <stdlib.h>
 
-/* ---- transposes and rows ---- */
+/* Rough times of one thread, which choose the number of threads. */
+#define SECONDS_PER_MERGED 3e-9
+#define SECONDS_PER_SUM    2e-10
 
-/* next[j]: where the next element of column j goes. same: the indices of the result are as wide as those of v, or
- * else of the other width, which its columns, the rows of v, may need. */
-INLINE void put_transposed(duet_dtype type, bool wide, bool same, const sparse_view *v, int64_t *next,
-                           sparse_lists *l)
-{
-    const csr *c = &v->c;
-    const bool to_wide = wide == same;
-    const void *column = columns_of(c, wide);
-    void *to = new_columns(l, to_wide);
-    memset(next, 0, (size_t)(c->columns + 1) * sizeof *next);
-    for (int64_t k = 0; k < c->count; k++) next[index_in(column, wide, k) + 1]++;
-    for (int64_t j = 0; j < c->columns; j++) next[j + 1] += next[j];
-    for (int64_t j = 0; j <= c->columns; j++) put_index(l->pattern, to_wide, j, next[j]);
-    for (int64_t r = 0; r < c->rows; r++) {
-        const int64_t end = index_in(c->pattern, wide, r + 1);
-        for (int64_t k = index_in(c->pattern, wide, r); k < end; k++) {
-            const int64_t at = next[index_in(column, wide, k)]++;
-            put_index(to, to_wide, at, r);
-            copy_element(type, element_at(l->values, type, at), element_at(v->values, type, k));
-        }
-    }
-}
-
-static duet_status transpose(const char *who, const duet_sparse *s, sparse_lists *l)
-{
-    sparse_view v;
-    TRY(sparse_open(who, s, &v));
-    int64_t *next = sparse_allocate(who, s->columns + 1, sizeof *next);
-    if (!next) return DUET_NO_MEMORY;
-    const duet_status made = sparse_begin(who, v.type, s->columns, s->rows, s->count, l);
-    if (made == DUET_OK) {
-        if (l->wide == v.c.wide)
-            FOR_TYPES (put_transposed, v.type, v.c.wide, true, &v, next, l)
-                ;
-        else
-            FOR_TYPES (put_transposed, v.type, v.c.wide, false, &v, next, l)
-                ;
-    }
-    free(next);
-    return made;
-}
-
-duet_sparse *(duet_sparse_transposed)(const duet_sparse *s)
-{
-    sparse_lists l;
-    return transpose("duet_sparse_transposed", s, &l) == DUET_OK ? sparse_done(&l) : NULL;
-}
-
-static duet_status slice(const char *who, const duet_sparse *s, int64_t from, int64_t to, sparse_lists *l)
-{
-    char text[SPARSE_TEXT];
-    sparse_view v;
-    TRY(sparse_open(who, s, &v));
-    if (from < 0 || from > to || to > s->rows)
-        return fail(DUET_BAD_ARGUMENT,
-                    "%s(s: %s): from (%lld) and to (%lld) must satisfy 0 <= from <= to <= %lld", who,
-                    sparse_text(text, s), (long long)from, (long long)to, (long long)s->rows);
-    const int64_t first = csr_offset(&v.c, from), count = csr_offset(&v.c, to) - first;
-    TRY(sparse_begin(who, v.type, to - from, s->columns, count, l));
-    for (int64_t r = from; r <= to; r++) csr_put(l->pattern, l->wide, r - from, csr_offset(&v.c, r) - first);
-    for (int64_t k = 0; k < count; k++)
-        csr_put(l->pattern, l->wide, to - from + 1 + k, csr_column(&v.c, first + k));
-    if (count) memcpy(l->values, element_at(v.values, v.type, first), (size_t)count * v.each);
-    return DUET_OK;
-}
-
-duet_sparse *(duet_sparse_slice)(const duet_sparse *s, int64_t from, int64_t to)
-{
-    sparse_lists l;
-    return slice("duet_sparse_slice", s, from, to, &l) == DUET_OK ? sparse_done(&l) : NULL;
-}
-
-/* ---- element by element ---- */
-
-/* Two matrices of one type, whose indices have one width. `common`: the elements that both have,
- * multiplied; else those that one has, added. */
+/* Two matrices of one type. */
 typedef struct pair {
-    sparse_view u, v;
-    bool common;
+    const char *who;
+    sparse_view u, v; /* when they are merged, their indices have one width */
+    bool common;      /* the elements that both have, multiplied; else those that one has, added */
+    parts parts;
+    int64_t count[PARTS_MAX]; /* of the elements of each part; or whether the patterns differ there */
+    int64_t at[PARTS_MAX];    /* where they begin in the result */
+    sparse_lists room, l;     /* the merged rows, and the result */
 } pair;
 
-/* Element n of the result: of x, of y, or of both unless NULL. */
-INLINE void put_merged(duet_dtype type, bool wide, const pair *p, void *columns, sparse_lists *l, int64_t n,
-                       int64_t column, const void *x, const void *y)
+/* ---- equal patterns ---- */
+
+static void part_differs(void *of, int part)
 {
-    void *to = element_at(l->values, type, n);
-    put_index(columns, wide, n, column);
-    if (x && y && p->common) multiply_element(type, to, x, y, false);
-    else {
-        copy_element(type, to, x ? x : y);
-        if (x && y) sparse_add_element(type, to, y);
+    pair *p = of;
+    const csr *a = &p->u.c, *b = &p->v.c;
+    const int64_t each = a->wide ? sizeof(int64_t) : sizeof(int32_t), n = a->rows + 1 + a->count,
+                  from = part_of(n, part, p->parts.count) * each,
+                  to = part_of(n, part + 1, p->parts.count) * each;
+    p->count[part] =
+        memcmp((const char *)a->pattern + from, (const char *)b->pattern + from, (size_t)(to - from)) != 0;
+}
+
+static int64_t sum_of_parts(const pair *p)
+{
+    int64_t sum = 0;
+    for (int t = 0; t < p->parts.count; t++) sum += p->count[t];
+    return sum;
+}
+
+static bool patterns_equal(pair *p)
+{
+    if (p->u.c.pattern == p->v.c.pattern) return true;
+    if (p->u.c.count != p->v.c.count || p->u.c.wide != p->v.c.wide) return false;
+    each_part(&p->parts, part_differs, p);
+    return !sum_of_parts(p);
+}
+
+INLINE int64_t combine_values(duet_dtype type, bool common, const pair *p, int64_t from, int64_t to)
+{
+    for (int64_t k = from; k < to; k++) {
+        const void *x = element_at(p->u.values, type, k), *y = element_at(p->v.values, type, k);
+        void *out = element_at(p->l.values, type, k);
+        if (common) multiply_element(type, out, x, y, false);
+        else add_elements(type, out, x, y);
+    }
+    return 0;
+}
+
+static void combine_part(void *of, int part)
+{
+    const pair *p = of;
+    const int64_t n = p->u.c.count, from = part_of(n, part, p->parts.count),
+                  to = part_of(n, part + 1, p->parts.count);
+    (void)FOR_TYPES (combine_values, p->u.type, p->common, p, from, to);
+}
+
+/* The result has the pattern of a. */
+static duet_sparse *combine_equal(pair *p, const duet_sparse *a)
+{
+    duet_matrix *values = matrix_new(p->who, p->u.type, 1, &a->count);
+    p->l.values = values && a->count ? (duet_overwrite)(values) : NULL;
+    if (!p->l.values && (!values || a->count)) {
+        (duet_free)(&values);
+        return NULL;
+    }
+    each_part(&p->parts, combine_part, p);
+    return sparse_with(a, values);
+}
+
+/* ---- other patterns ---- */
+
+/* Rows that are merged: from elements i and j to element n. */
+typedef struct merging {
+    const void *x, *y; /* columns */
+    void *to;
+    int64_t i, i_end, j, j_end, n;
+} merging;
+
+INLINE void take_rest(duet_dtype type, bool wide, const pair *p, merging *m, const void *columns,
+                      const void *values, int64_t from, int64_t to)
+{
+    for (int64_t k = from; k < to; k++, m->n++) {
+        put_index(m->to, wide, m->n, index_in(columns, wide, k));
+        copy_element(type, element_at(p->room.values, type, m->n), element_at(values, type, k));
     }
 }
 
-INLINE int64_t merge_row(duet_dtype type, bool wide, const pair *p, int64_t r, int64_t n, sparse_lists *l)
+/* Without branches that depend on the columns, which no processor could predict. */
+INLINE void add_row(duet_dtype type, bool wide, const pair *p, merging *m)
 {
-    const csr *a = &p->u.c, *b = &p->v.c;
-    const void *x = columns_of(a, wide), *y = columns_of(b, wide);
-    void *to = new_columns(l, wide);
-    int64_t i = index_in(a->pattern, wide, r), j = index_in(b->pattern, wide, r);
-    const int64_t i_end = index_in(a->pattern, wide, r + 1), j_end = index_in(b->pattern, wide, r + 1);
-    while (i < i_end || j < j_end) {
-        const int64_t column = i < i_end ? index_in(x, wide, i) : INT64_MAX,
-                      other = j < j_end ? index_in(y, wide, j) : INT64_MAX;
-        const void *u = column <= other ? element_at(p->u.values, type, i) : NULL,
-                   *v = other <= column ? element_at(p->v.values, type, j) : NULL;
-        if ((u && v) || !p->common) put_merged(type, wide, p, to, l, n++, smaller(column, other), u, v);
+    int64_t i = m->i, j = m->j, n = m->n;
+    while (i < m->i_end && j < m->j_end) {
+        const int64_t column = index_in(m->x, wide, i), other = index_in(m->y, wide, j);
+        const bool first = column <= other, second = other <= column;
+        const number u = number_if(type, p->u.values, i, first), v = number_if(type, p->v.values, j, second);
+        put_index(m->to, wide, n, smaller(column, other));
+        add_elements(type, element_at(p->room.values, type, n), &u, &v);
+        n++;
+        i += first;
+        j += second;
+    }
+    m->n = n;
+    take_rest(type, wide, p, m, m->x, p->u.values, i, m->i_end);
+    take_rest(type, wide, p, m, m->y, p->v.values, j, m->j_end);
+}
+
+/* There is room for one element behind those that are kept. */
+INLINE void multiply_row(duet_dtype type, bool wide, const pair *p, merging *m)
+{
+    int64_t i = m->i, j = m->j, n = m->n;
+    while (i < m->i_end && j < m->j_end) {
+        const int64_t column = index_in(m->x, wide, i), other = index_in(m->y, wide, j);
+        put_index(m->to, wide, n, column);
+        multiply_element(type, element_at(p->room.values, type, n), element_at(p->u.values, type, i),
+                         element_at(p->v.values, type, j), false);
+        n += column == other;
         i += column <= other;
         j += other <= column;
     }
-    return n;
+    m->n = n;
 }
 
-/* Returns the number of elements. */
-INLINE int64_t merge_rows(duet_dtype type, bool wide, const pair *p, sparse_lists *l)
+/* Where a part begins in the memory for all. */
+static int64_t room_from(const pair *p, int part)
 {
-    int64_t n = 0;
-    for (int64_t r = 0; r < p->u.c.rows; r++) {
-        put_index(l->pattern, wide, r, n);
-        n = merge_row(type, wide, p, r, n, l);
+    const int64_t r = p->parts.first[part];
+    return csr_offset(&p->u.c, r) + (p->common ? part : csr_offset(&p->v.c, r));
+}
+
+/* Writes row offsets that count from the beginning of the part, and returns the number of elements. */
+INLINE int64_t merge_rows(duet_dtype type, bool wide, const pair *p, int part)
+{
+    const csr *a = &p->u.c, *b = &p->v.c;
+    const int64_t start = room_from(p, part);
+    merging m = {
+        .x = columns_of(a, wide), .y = columns_of(b, wide), .to = new_columns(&p->room, wide), .n = start
+    };
+    for (int64_t r = p->parts.first[part]; r < p->parts.first[part + 1]; r++) {
+        m.i = index_in(a->pattern, wide, r);
+        m.j = index_in(b->pattern, wide, r);
+        m.i_end = index_in(a->pattern, wide, r + 1);
+        m.j_end = index_in(b->pattern, wide, r + 1);
+        put_index(p->room.pattern, wide, r, m.n - start);
+        if (p->common) multiply_row(type, wide, p, &m);
+        else add_row(type, wide, p, &m);
     }
-    put_index(l->pattern, wide, p->u.c.rows, n);
-    return n;
+    return m.n - start;
+}
+
+static void merge_part(void *of, int part)
+{
+    pair *p = of;
+    p->count[part] = FOR_TYPES (merge_rows, p->u.type, p->room.wide, p, part);
+}
+
+static void copy_list(const sparse_lists *from, int64_t i, const sparse_lists *to, int64_t j, int64_t n,
+                      int64_t more)
+{
+    copy_indices(index_place(to->pattern, to->wide, j), to->wide, index_place(from->pattern, from->wide, i),
+                 from->wide, n, more);
+}
+
+static void copy_part(void *of, int part)
+{
+    const pair *p = of;
+    const int64_t rows = p->u.c.rows, r = p->parts.first[part], at = p->at[part], from = room_from(p, part),
+                  n = p->count[part];
+    const duet_dtype type = p->u.type;
+    copy_list(&p->room, r, &p->l, r, p->parts.first[part + 1] - r, at);
+    copy_list(&p->room, rows + 1 + from, &p->l, rows + 1 + at, n, 0);
+    if (n)
+        memcpy(element_at(p->l.values, type, at), element_at(p->room.values, type, from),
+               (size_t)n * p->u.each);
 }
 
 /* The pattern of v, with indices of i64. */
@@ -145,76 +200,77 @@ static duet_status widen(const char *who, sparse_view *v, int64_t **copy)
     return DUET_OK;
 }
 
-static duet_status open_both(const char *who, const duet_sparse *a, const duet_sparse *b, pair *p)
+/* The memory for the merged rows. */
+static duet_status take_room(pair *p, duet_sparse *sizes, int64_t most)
 {
-    char x[SPARSE_TEXT], y[SPARSE_TEXT];
-    TRY(sparse_open(who, a, &p->u));
-    TRY(sparse_open(who, b, &p->v));
-    if (p->u.type != p->v.type)
-        return fail(DUET_BAD_TYPE, "%s: a and b must have the same element type, not %s and %s", who,
-                    dtypes[p->u.type].name, dtypes[p->v.type].name);
-    if (a->rows == b->rows && a->columns == b->columns) return DUET_OK;
-    return fail(DUET_BAD_SHAPE, "%s(a: %s, b: %s): a and b must have the same sizes", who, sparse_text(x, a),
-                sparse_text(y, b));
+    p->room = (sparse_lists){ .s = sizes, .wide = p->u.c.wide };
+    p->room.pattern =
+        sparse_allocate(p->who, sizes->rows + 1 + most, p->room.wide ? sizeof(int64_t) : sizeof(int32_t));
+    p->room.values = p->room.pattern ? sparse_allocate(p->who, most, p->u.each) : NULL;
+    return p->room.values ? DUET_OK : DUET_NO_MEMORY;
 }
 
-/* The exact lists, from those of n elements in room for more. */
-static duet_status copy_lists(const char *who, const pair *p, const sparse_lists *from, int64_t n,
-                              sparse_lists *l)
+static duet_status merge_lists(pair *p)
 {
     const int64_t rows = p->u.c.rows;
-    TRY(sparse_begin(who, p->u.type, rows, p->u.c.columns, n, l));
-    if (l->wide == from->wide)
-        memcpy(l->pattern, from->pattern,
-               (size_t)(rows + 1 + n) * (l->wide ? sizeof(int64_t) : sizeof(int32_t)));
-    else
-        for (int64_t i = 0; i < rows + 1 + n; i++)
-            csr_put(l->pattern, l->wide, i, index_in(from->pattern, from->wide, i));
-    if (n) memcpy(l->values, from->values, (size_t)n * p->u.each);
+    int64_t n = 0;
+    each_part(&p->parts, merge_part, p);
+    for (int t = 0; t < p->parts.count; n += p->count[t++]) p->at[t] = n;
+    TRY(sparse_begin(p->who, p->u.type, rows, p->u.c.columns, n, &p->l));
+    each_part(&p->parts, copy_part, p);
+    csr_put(p->l.pattern, p->l.wide, rows, n);
     return DUET_OK;
 }
 
-/* Merges into lists with room for the elements of both, which is faster than counting the result first. */
-static duet_status merge_lists(const char *who, pair *p, int64_t *copy[2], sparse_lists *l)
+static duet_sparse *merge_others(pair *p)
 {
-    const int64_t rows = p->u.c.rows,
-                  most = p->common ? smaller(p->u.c.count, p->v.c.count) : p->u.c.count + p->v.c.count;
+    duet_sparse sizes = { .rows = p->u.c.rows };
+    int64_t *copy[2] = { NULL, NULL };
+    const int64_t most = p->u.c.count + (p->common ? p->parts.count : p->v.c.count);
+    duet_status s = DUET_OK;
     if (csr_needs_wide(p->u.c.columns, most) || p->u.c.wide || p->v.c.wide) {
-        TRY(widen(who, &p->u, &copy[0]));
-        TRY(widen(who, &p->v, &copy[1]));
+        s = widen(p->who, &p->u, &copy[0]);
+        if (s == DUET_OK) s = widen(p->who, &p->v, &copy[1]);
     }
-    duet_sparse sizes = { .rows = rows };
-    sparse_lists room = { .s = &sizes, .wide = p->u.c.wide };
-    room.pattern = sparse_allocate(who, rows + 1 + most, room.wide ? sizeof(int64_t) : sizeof(int32_t));
-    room.values = room.pattern ? sparse_allocate(who, most, p->u.each) : NULL;
-    duet_status s = DUET_NO_MEMORY;
-    if (room.values) {
-        const int64_t n = FOR_TYPES (merge_rows, p->u.type, room.wide, p, &room);
-        s = copy_lists(who, p, &room, n, l);
-    }
-    free(room.pattern);
-    free(room.values);
-    return s;
+    if (s == DUET_OK) s = take_room(p, &sizes, most);
+    if (s == DUET_OK) s = merge_lists(p);
+    void *const blocks[] = { copy[0], copy[1], p->room.pattern, p->room.values };
+    for (int i = 0; i < 4; i++) sparse_release(blocks[i]);
+    return s == DUET_OK ? sparse_done(&p->l) : NULL;
 }
 
-static duet_sparse *merge(const char *who, const duet_sparse *a, const duet_sparse *b, bool common)
+/* ---- functions ---- */
+
+static duet_status open_both(pair *p, const duet_sparse *a, const duet_sparse *b)
 {
-    pair p = { .common = common };
-    sparse_lists l;
-    int64_t *copy[2] = { NULL, NULL };
-    duet_status s = open_both(who, a, b, &p);
-    if (s == DUET_OK) s = merge_lists(who, &p, copy, &l);
-    free(copy[0]);
-    free(copy[1]);
-    return s == DUET_OK ? sparse_done(&l) : NULL;
+    char x[SPARSE_TEXT], y[SPARSE_TEXT];
+    TRY(sparse_open(p->who, a, &p->u));
+    TRY(sparse_open(p->who, b, &p->v));
+    if (p->u.type != p->v.type)
+        return fail(DUET_BAD_TYPE, "%s: a and b must have the same element type, not %s and %s", p->who,
+                    dtypes[p->u.type].name, dtypes[p->v.type].name);
+    if (a->rows == b->rows && a->columns == b->columns) return DUET_OK;
+    return fail(DUET_BAD_SHAPE, "%s(a: %s, b: %s): a and b must have the same sizes", p->who,
+                sparse_text(x, a), sparse_text(y, b));
+}
+
+static duet_sparse *combine(const char *who, const duet_sparse *a, const duet_sparse *b, bool common)
+{
+    pair p = { .who = who, .common = common };
+    if (open_both(&p, a, b) != DUET_OK) return NULL;
+    parts_divide(&p.parts, &p.u.c, (double)a->count * SECONDS_PER_SUM, PARTS_MAX);
+    if (patterns_equal(&p)) return combine_equal(&p, a);
+    parts_divide(&p.parts, &p.u.c,
+                 ((double)a->count + (double)b->count + (double)a->rows) * SECONDS_PER_MERGED, PARTS_MAX);
+    return merge_others(&p);
 }
 
 duet_sparse *(duet_sparse_add)(const duet_sparse *a, const duet_sparse *b)
 {
-    return merge("duet_sparse_add", a, b, false);
+    return combine("duet_sparse_add", a, b, false);
 }
 
 duet_sparse *(duet_sparse_multiply)(const duet_sparse *a, const duet_sparse *b)
 {
-    return merge("duet_sparse_multiply", a, b, true);
+    return combine("duet_sparse_multiply", a, b, true);
 }

@@ -102,9 +102,9 @@ duet_sparse *(duet_sparse_from_coo)(int64_t rows, int64_t columns, const duet_ma
         const coo list = { rows, columns, row->count, r, c, v, values->at.type };
         made = sparse_from_coo(who, &list, duplicates == DUET_DUPLICATES_SUM);
     }
-    free(r);
-    free(c);
-    free(v);
+    sparse_release(r);
+    sparse_release(c);
+    sparse_release(v);
     return made;
 }
 
@@ -133,7 +133,7 @@ static duet_status put_indices(const char *who, const char *name, const duet_mat
         else
             s = fail(DUET_BAD_ARGUMENT, "%s: element %lld of %s (%lld) is out of bounds", who, (long long)i,
                      name, (long long)list[i]);
-    free(list);
+    sparse_release(list);
     return s;
 }
 

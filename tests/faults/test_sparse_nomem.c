@@ -29,11 +29,28 @@ static void try_lists(const duet_sparse *s)
     (void)unlink(file);
 }
 
+/* Patterns that differ, and a product whose elements are counted first. */
+static void try_with_ones(const duet_sparse *s)
+{
+    duet_matrix *ones = duet_full(DUET_F64, 1, 4, 3), *many = duet_full(DUET_F64, 1, 20, 20);
+    duet_sparse *a = went(ones) ? duet_sparse_from_dense(ones) : NULL,
+                *b = went(many) ? duet_sparse_from_dense(many) : NULL;
+    if (ones && went(a)) {
+        made(duet_sparse_add(s, a));
+        made(duet_sparse_multiply(s, a));
+    }
+    if (many && went(b)) made(duet_sparse_product(b, b));
+    duet_sparse_free(&a);
+    duet_sparse_free(&b);
+    duet_free(&ones, &many);
+}
+
 static void try_combined(const duet_sparse *s)
 {
     duet_sparse *turned = duet_sparse_transposed(s);
     if (went(turned)) made(duet_sparse_product(s, turned));
     duet_sparse_free(&turned);
+    try_with_ones(s);
     made(duet_sparse_copy(s));
     made(duet_sparse_add(s, s));
     made(duet_sparse_multiply(s, s));
