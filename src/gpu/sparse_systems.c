@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "columns.h"
 #include "csr_system.h"
+#include "fp_environment.h"
 #include "linalg_on_host.h"
 #include "sparse_calls.h"
 #include <float.h>
@@ -242,8 +243,10 @@ static duet_status factor_and_solve(const vendor *v, const sparse_system *y, fac
                   &written);
 }
 
+/* cuDSS also computes on the host. */
 static duet_status solve_direct(const sparse_system *y, int *changed)
 {
+    IN_DEFAULT_FP_ENVIRONMENT;
     const vendor *v = vendor_open(LIBRARY_cudss);
     queue *q = y->b->q;
     factors d = { 0 };

@@ -84,7 +84,7 @@ for page in "$top/README.md" "$top"/docs/*.md; do
         piece=$((piece + 1))
     done
 done
-cat "$top"/README.md "$top"/docs/*.md | grep -o 'duet_[a-z0-9_]*[a-z0-9]' | grep -v '^duet_name_' | sort -u >"$work/named"
+cat "$top"/README.md "$top"/docs/*.md | grep -o '_*duet_[a-z0-9_]*[a-z0-9]' | grep -v '^_\|^duet_name_' | sort -u >"$work/named"
 cat "$generated"/duet/reference.h "$top"/include/duet/* | grep -ow 'duet_[a-z0-9_]*' | sort -u >"$work/declared"
 comm -23 "$work/named" "$work/declared" >"$work/log"
 ! [ -s "$work/log" ]
