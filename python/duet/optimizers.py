@@ -50,6 +50,9 @@ class _Optimizer:
                 f'there are {len(self.parameters)} parameters, and {len(gradients)} gradients are given'
             )
         nodes = [node_of(x, 'a gradient') for x in gradients]
+        for k, (x, p) in enumerate(zip(gradients, self.parameters)):
+            if x.shape != p.shape:
+                raise ValueError(f'gradient {k} must have the shape of its parameter, {p.shape}, and not {x.shape}')
         g.evaluate([n for n in dict.fromkeys(nodes) if n.matrix is None])
         for k, x in enumerate(gradients):
             self._update(self.parameters[k], x, self._states[k], self._options[k])

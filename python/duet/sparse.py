@@ -342,6 +342,8 @@ def _merged(function, a, b, combine):
     from ._creation import zeros
     from ._manipulation import concat
 
+    if a.dtype is not b.dtype:
+        raise TypeError(f'both sparse matrices must have the same element type, and not {a.dtype} and {b.dtype}')
     values = []
     for s, other in (a, b), (b, a):
         numbered, rest = _with_numbers(s, 1), _neutral(other, function)

@@ -63,7 +63,10 @@ static PyObject *array_new(PyTypeObject *type, PyObject *args, PyObject *keyword
 static PyObject *array_evaluate(PyObject *self, PyObject *none)
 {
     (void)none;
-    PyObject *m = value(NULL, none_if_null(((array *)self)->node));
+    PyObject *n = none_if_null(((array *)self)->node);
+    Py_INCREF(n);
+    PyObject *m = value(NULL, n);
+    Py_DECREF(n);
     if (!m) return NULL;
     Py_DECREF(m);
     Py_INCREF(self);
@@ -121,7 +124,7 @@ static PyType_Slot array_slots[] = {
 PyType_Spec array_spec = { "_duet_fast.Array", sizeof(array), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, array_slots };
 
-PyObject *bind(PyObject *module, PyObject *args)
+PyObject *bind_operator(PyObject *module, PyObject *args)
 {
     (void)module;
     const char *name;

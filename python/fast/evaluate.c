@@ -1,5 +1,6 @@
 /* evaluate.c - the evaluation of formulas, as `evaluate` and `value` in _graph.py do it. Python does
- * not run between the first look at the nodes and the statement, so that the nodes need no protection. */
+ * not run between the first look at the nodes and the reading of their formulas, so that the nodes need no
+ * protection. Where an object is made, a collection may run Python, up to version 3.11. */
 #include "fast.h"
 
 /* ---- functions of the library ---- */
@@ -311,8 +312,8 @@ static bool run_all(const statement *s, PyObject *made[])
 {
     duet_assignment list[OUTPUTS];
     bool done = true;
+    for (int k = 0; k < s->outputs; k++) list[k].value = s->output[k]->formula;
     for (int k = 0; k < s->outputs; k++) {
-        list[k].value = s->output[k]->formula;
         done = done && (made[k] = new_result(s->output[k]));
         if (done) list[k].to = ((matrix *)made[k])->pointer;
     }

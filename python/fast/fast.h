@@ -163,6 +163,6 @@ PyObject *apply_two(operator_ *o, PyObject *x, PyObject *y);
 
 /* bind(name, operator): makes an Operator that of arrays; the name is that of Python without
  * underscores */
-PyObject *bind(PyObject *module, PyObject *args);
+PyObject *bind_operator(PyObject *module, PyObject *args);
 
 #endif

@@ -190,8 +190,11 @@ PyObject *apply_two(operator_ *o, PyObject *x, PyObject *y)
     const int code = is_typed ? find_two(o, a, b, x, y, &shape) : -1;
     origin from = { .weight = 1 };
     if (code >= 0 && (!a || add_operand(&from, a)) && (!b || add_operand(&from, b)) && from.weight <= most) {
+        Py_INCREF(left), Py_INCREF(right), Py_INCREF(shape); /* a collection may run Python */
         node *n = new_node(o->op, PyTuple_Pack(2, left, right), empty, shape, code);
-        return new_array(complete(n, &from, o->function));
+        n = complete(n, &from, o->function);
+        Py_DECREF(left), Py_DECREF(right), Py_DECREF(shape);
+        return new_array(n);
     }
     PyObject *made = apply_generally(o, x, y);
     const node *n = is_typed ? plain_result(o, made, left, right) : NULL;
@@ -210,8 +213,12 @@ PyObject *apply_one(PyObject *self, PyObject *x)
     if (code >= 0 && a->weight < most) {
         origin from = { .weight = 1 };
         add_operand(&from, a);
-        node *n = new_node(o->op, PyTuple_Pack(1, a), empty, r ? r->shape : a->shape, code);
-        return new_array(complete(n, &from, o->function));
+        PyObject *shape = r ? r->shape : a->shape;
+        Py_INCREF(a), Py_INCREF(shape);
+        node *n = new_node(o->op, PyTuple_Pack(1, a), empty, shape, code);
+        n = complete(n, &from, o->function);
+        Py_DECREF(a), Py_DECREF(shape);
+        return new_array(n);
     }
     PyObject *made = PyObject_CallFunctionObjArgs(o->general, x, NULL);
     const node *n = is_typed ? plain_result(o, made, (PyObject *)a, NULL) : NULL;

@@ -133,3 +133,22 @@ def test_only_nodes_make_arrays():
         duet.ones(2) + 'text'
     with pytest.raises(TypeError):
         hash(duet.ones(2))
+
+
+def test_nodes_that_change_during_evaluate():
+    """Another thread gives the array another node: the evaluation keeps the first one."""
+    y = duet.asarray([0.5] * 200_000)
+    for _ in range(40):
+        x = duet.exp(y) * 2.0
+        start = threading.Barrier(2)
+
+        def change(x=x, start=start):
+            start.wait()
+            x[...] = 1.0
+
+        t = threading.Thread(target=change)
+        t.start()
+        start.wait()
+        x.evaluate()
+        t.join()
+        assert float(x[0]) == 1.0

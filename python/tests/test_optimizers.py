@@ -132,8 +132,12 @@ def test_a_rate_that_changes():
 
 def test_errors():
     w = duet.variable(duet.ones(2))
-    with pytest.raises(ValueError, match='duet_adam.*shape of w'):
+    with pytest.raises(ValueError, match='gradient 0 must have the shape'):
         duet.optimizers.Adam(w).step(duet.ones(3))
+    both = duet.optimizers.Adam([w, duet.variable(duet.ones(3))])
+    with pytest.raises(ValueError, match='gradient 1 must have the shape'):
+        both.step([duet.ones(2), duet.ones(2)])
+    assert both.steps == 0
     with pytest.raises(ValueError, match='momentum'):
         duet.optimizers.SGD(w, 0.1, momentum=-1.0).step(duet.ones(2))
     with pytest.raises(ValueError, match='1 parameters, and 2 gradients'):

@@ -219,3 +219,13 @@ def test_gradients_after_the_value():
     g = duet.grad(total, a)
     assert float(total) == 14.0
     assert np.array_equal(np.asarray(g), [2.0, 4.0, 6.0])
+
+
+def test_sums_of_other_types():
+    """They are refused, also where a variable is in one of them."""
+    a, b = (duet.sparse.from_dense(duet.asarray(np.eye(2), dtype=t)) for t in (duet.float32, duet.float64))
+    v = a.with_values(duet.variable(duet.ones(2, dtype=duet.float32)))
+    for first in a, v:
+        for f in (lambda: first + b, lambda: first * b):
+            with pytest.raises(TypeError, match='same element type'):
+                f()

@@ -62,8 +62,11 @@ static __attribute__((cold)) int isa_choose(void)
 {
     const char *wanted = getenv("DUET_ISA");
     enum isa best = isa_best();
-    for (enum isa i = 0; wanted && i < best; i++)
-        if (is_built[i] && !strcmp(wanted, isa_names[i])) best = i;
+    for (int i = 0; wanted && i < (int)best; i++)
+        if (!strcmp(wanted, isa_names[i])) {
+            while (!is_built[i]) i--; /* to the next lower one: portable code always exists */
+            best = (enum isa)i;
+        }
     __atomic_store_n(&isa_used, (int)best, __ATOMIC_RELAXED);
     return (int)best;
 }

@@ -37,7 +37,7 @@ typedef struct queue {
     cusolverDnParams_t solver_params;
     cublasHandle_t blas;
     cusparseHandle_t sparse; /* uses only the stream */
-    cudssHandle_t direct;    /* of sparse systems; uses the stream and memory of the pool */
+    cudssHandle_t direct;    /* of sparse systems; uses only the stream */
 } queue;
 
 /* Does this thread capture a graph on the queue? */

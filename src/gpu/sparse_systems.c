@@ -11,6 +11,7 @@
 #include "sparse_calls.h"
 #include <float.h>
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 typedef struct sparse_system {
@@ -281,7 +282,8 @@ static duet_status check_rest(const sparse_system *y, bool *is_small)
     COUNT(synchronisations);
     *is_small = true;
     for (int64_t j = 0; j < y->x.cols; j++)
-        if (!(most[2 * j] <= RESIDUAL_LIMIT * eps * most[2 * j + 1])) *is_small = false;
+        if (!isfinite(most[2 * j + 1]) || !(most[2 * j] <= RESIDUAL_LIMIT * eps * most[2 * j + 1]))
+            *is_small = false;
     return DUET_OK;
 }
 

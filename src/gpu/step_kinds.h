@@ -88,7 +88,7 @@ void gpu_fourier_trim(void);          /* frees plans that no step uses */
 void gpu_fourier_close(int device);   /* after the loss of a card: closes all its plans */
 void gpu_fourier_limit(size_t bytes); /* for tests: the limit of the plans that no step uses */
 
-/* Products with sparse matrices, and systems. Systems wait for the GPU. */
+/* Products with sparse matrices, and systems, which wait for the GPU where they check the matrix. */
 duet_status gpu_sparse(const step *s, const frame *f, queue *q);
 const char *gpu_sparse_algorithm(const step *s);
 const char *gpu_sparse_triangle_unsupported(const step *s);
@@ -96,7 +96,7 @@ duet_status gpu_sparse_triangle(const step *s, const frame *f, queue *q);
 const char *gpu_sparse_solve_unsupported(const step *s);
 duet_status gpu_sparse_solve(const step *s, const frame *f, queue *q);
 
-/* Linear algebra: the steps for which kernel_may_fail returns true. They wait for the GPU. */
+/* Linear algebra of dense matrices. The steps wait for the GPU. */
 const char *gpu_linear_unsupported(const step *s);
 duet_status gpu_linear(const step *s, const frame *f, queue *q);
 

@@ -551,7 +551,7 @@ static void is_by(duet_matrix *to, duet_expr e, const char *words)
     CHECK(strstr(text, words) != NULL, "\"%s\" is not in: %s", words, text);
 }
 
-/* Without cuDSS, or if each run must give the same bits, the CPU solves. */
+/* Which libraries solve, and the refusal where there is none. */
 static void test_solvers(void)
 {
     duet_matrix *d = SQUARE(3, 2, 1, 0, 0, 4, 0, 1, 0, 8), *b = duet_ones(DUET_F64, 3), *x,
