@@ -45,7 +45,7 @@ def blocks(n, size, rng):
 
 
 def shifted(a, rng):
-    """About half of the elements are one column further to the right."""
+    """The matrix a with about half of the elements moved by one column to the right."""
     a = a.tocoo()
     row, column = a.coords
     b = sp.coo_array((a.data, (row, (column + rng.integers(2, size=a.nnz)) % a.shape[1])), a.shape)
@@ -53,7 +53,7 @@ def shifted(a, rng):
 
 
 def narrow(a):
-    """Without duplicates, and with indices of 32 bits."""
+    """Sums duplicates and converts the indices to 32 bits."""
     a.sum_duplicates()
     a.indices, a.indptr = a.indices.astype(np.int32), a.indptr.astype(np.int32)
     return a

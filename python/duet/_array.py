@@ -23,7 +23,7 @@ _state, MOST, result_of, _settle = g.state, g.MOST, g.result_of, g._settle
 
 
 class _Array:
-    """What all arrays have."""
+    """The base class of arrays, if there is no compiled module."""
 
     __slots__ = ('_node', '_base', '__weakref__')
 
@@ -480,7 +480,8 @@ def _set_method(name, f):
 
 
 def of_one_complex_type(*arrays):
-    """The arrays, converted to their common type if one of them is complex: products take one complex type."""
+    """The arrays, converted to their common type if one of them is complex: both operands of a product must
+    have the same complex type."""
     dtypes = {x.dtype for x in arrays}
     if len(dtypes) == 1 or all(d.kind != 'c' for d in dtypes):
         return arrays
@@ -781,8 +782,8 @@ _parsed = {}  # what basic keys mean for a shape: entries, and the shape of the 
 
 
 def _part_name(k):
-    """A part of a basic key as part of a key of _parsed, or False. Numbers of other types may be equal to an
-    integer without being an index."""
+    """A part of a basic index as part of a key of _parsed, or False. Numbers of other types may be equal to
+    an integer without being an index."""
     kind = k.__class__
     if kind is builtins.int or k is None or k is Ellipsis:
         return k
@@ -946,7 +947,7 @@ def front(x, axes, adjacent):
 
 def flatten(x, indices, count, position):
     """x with `count` axes joined, and the index there for several arrays of indices. An index out of bounds
-    becomes one for which the library has a text of its own."""
+    becomes one for which the library has a separate error text."""
     from ._api import broadcast_shapes
 
     joined = x.shape[position : position + count]
@@ -956,7 +957,7 @@ def flatten(x, indices, count, position):
         total *= n
     index = valid = None
     for k, n in zip(indices, joined):
-        least = 0 if k.dtype is dt.uint64 else -n  # a uint64 that int64 lacks becomes negative
+        least = 0 if k.dtype is dt.uint64 else -n  # a uint64 that is too large for int64 becomes negative
         k = cast(k, dt.int64)
         good = (k >= least) & (k < n)
         k = apply(lib.where, k < 0, k + n, k)

@@ -7,8 +7,8 @@ C formulas belong to one thread and to one statement, so they are built here fro
 needed, and consumed at once. Nodes that the formula passes and that something else still refers to are
 results of the same statement, so that nothing is computed twice.
 
-The module _duet_fast has the same classes, and functions for common cases, as compiled code. Without it, those
-in Python are used."""
+The module _duet_fast has the same classes, and functions for common cases, as compiled code. Without it,
+those in Python are used."""
 
 import ctypes
 import threading
@@ -500,7 +500,7 @@ def value(node):
 
 
 def _start():
-    """Makes the compiled functions ready, which call those above for what they do not handle."""
+    """Starts the compiled module. Its functions call those above for cases that they do not handle."""
     address = lambda f: ctypes.cast(f, ctypes.c_void_p).value  # noqa: E731
     needed = (
         *(_of_matrix, _of_number, _of_integer, _eval, _new, _set_all),

@@ -5,7 +5,7 @@
         adam.step(duet.grad(loss(w, b, x, t), [w, b]))      # w and b are variables
 
 Each step changes the parameters in place. An optimizer may be part of a recording whose arguments are its
-parameters: what it keeps between steps is updated by each run. docs/python.md is the manual."""
+parameters: each run updates what it keeps between steps. docs/python.md is the manual."""
 
 import ctypes
 
@@ -17,7 +17,7 @@ from ._library import lib, structs
 
 
 class _Optimizer:
-    """The parts that all optimizers have. `_kept` are the names of the matrices that they keep."""
+    """The parts that all optimizers have. `_kept`: the names of the matrices that they keep between steps."""
 
     _function, _struct, _kept, _counts = None, '', (), False
 
@@ -42,8 +42,8 @@ class _Optimizer:
         return int(self._steps)
 
     def step(self, gradients):
-        """Updates the parameters. `gradients` are arrays in the order of the parameters: formulas are computed
-        first, in one statement."""
+        """Updates the parameters. `gradients` are arrays in the order of the parameters. Formulas among them
+        are computed first, in one statement."""
         gradients = [gradients] if gradients.__class__ is Array else list(gradients)
         if len(gradients) != len(self.parameters):
             raise ValueError(
@@ -52,7 +52,9 @@ class _Optimizer:
         nodes = [node_of(x, 'a gradient') for x in gradients]
         for k, (x, p) in enumerate(zip(gradients, self.parameters)):
             if x.shape != p.shape:
-                raise ValueError(f'gradient {k} must have the shape of its parameter, {p.shape}, and not {x.shape}')
+                raise ValueError(
+                    f'gradient {k} must have the shape of its parameter, {p.shape}, and not {x.shape}'
+                )
         g.evaluate([n for n in dict.fromkeys(nodes) if n.matrix is None])
         for k, x in enumerate(gradients):
             self._update(self.parameters[k], x, self._states[k], self._options[k])

@@ -7,8 +7,9 @@
     x = s.solve(b)
 
 A matrix has compressed rows (CSR): `values` is an array of its elements, and the pattern, which never
-changes, says where they are. Gradients are taken with respect to `values` and to dense operands; they pass
-transposes, rows, copies, sums and products with numbers, but no product of two sparse matrices. Nothing but
+changes, says where they are. Gradients are taken with respect to `values` and to dense operands. They go
+through transposes, rows, copies, sums and element-wise products, but not through a product of two sparse
+matrices. Nothing but
 to_dense makes a dense matrix. docs/python.md is the manual."""
 
 import builtins
@@ -303,8 +304,8 @@ def _made(function, *args):
 
 # ---- gradients of other sparse matrices ----
 #
-# The library moves the elements of a sparse matrix at once, and so without gradients. If the values depend on a
-# variable, it moves their numbers instead, and the new values are a formula that selects by these numbers.
+# The library moves the elements of a sparse matrix at once, and so without gradients. If the values depend on
+# a variable, it moves their numbers instead, and the new values are a formula that selects by these numbers.
 
 
 def _has_variable(*matrices):
@@ -343,7 +344,9 @@ def _merged(function, a, b, combine):
     from ._manipulation import concat
 
     if a.dtype is not b.dtype:
-        raise TypeError(f'both sparse matrices must have the same element type, and not {a.dtype} and {b.dtype}')
+        raise TypeError(
+            f'both sparse matrices must have the same element type, and not {a.dtype} and {b.dtype}'
+        )
     values = []
     for s, other in (a, b), (b, a):
         numbered, rest = _with_numbers(s, 1), _neutral(other, function)

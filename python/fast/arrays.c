@@ -1,4 +1,4 @@
-/* arrays.c - the class of arrays without what is written in Python. */
+/* arrays.c - the base class of arrays. duet/_array.py derives the class with all other methods. */
 #include "fast.h"
 
 /* The operators by the names of Python without underscores, with their slots. */

@@ -1,6 +1,7 @@
-/* evaluate.c - the evaluation of formulas, as `evaluate` and `value` in _graph.py do it. Python does
- * not run between the first look at the nodes and the reading of their formulas, so that the nodes need no
- * protection. Where an object is made, a collection may run Python, up to version 3.11. */
+/* evaluate.c - the evaluation of formulas, as `evaluate` and `value` in _graph.py do it. No code in
+ * Python runs between the first look at the nodes and the reading of their formulas, so the nodes need no
+ * references until then. Up to version 3.11, a garbage collection may run such code where an object is
+ * made. */
 #include "fast.h"
 
 /* ---- functions of the library ---- */
@@ -18,7 +19,7 @@ enum signature signature_of(const char *letters)
 
 enum { OPERANDS = 64 }; /* _array.py joins no more at once */
 
-/* The attributes of a node by their C types, each in its order. */
+/* The attributes of a node, by C type. Those of one type keep their order. */
 typedef struct attributes {
     int i[2];
     int64_t l;
@@ -194,7 +195,7 @@ static bool collect(statement *s, node *n, int depth)
     return append(s, n);
 }
 
-/* Whether an operand has the matrix of a variable, and is another value: it is a constant in the
+/* Does an operand share the matrix of a variable without being that variable? It is a constant in the
  * gradient. */
 static bool has_constants(const statement *s)
 {
@@ -208,7 +209,7 @@ static bool has_constants(const statement *s)
     return false;
 }
 
-/* Selects the nodes to store: the roots, and those to which something else than the formulas refers,
+/* Selects the nodes to store: the roots, and those that something besides the formulas refers to,
  * unless they are views. */
 static bool choose_outputs(statement *s, PyObject *const roots[], int count)
 {

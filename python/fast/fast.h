@@ -1,6 +1,6 @@
-/* fast.h - the module _duet_fast: what a small formula in Python spends its time in, as compiled code.
- * It has the classes of matrices, nodes and arrays, the operators of arrays, and the evaluation of
- * small formulas.
+/* fast.h - the module _duet_fast: compiled code for the parts of the Python package that take most of
+ * the time of a small formula. It has the classes of matrices, nodes and arrays, the operators of
+ * arrays, and the evaluation of small formulas.
  *
  * The package works without it: duet/_graph.py and duet/_array.py have the same classes and functions
  * in Python, and explain what they do. The functions here handle common cases only, and call those of
@@ -58,8 +58,8 @@ typedef struct matrix {
     PyObject ob_base;
     duet_matrix *pointer;
     PyObject *keep, *pinned, *weak;
-    unsigned long statement; /* this is valid in this statement only: */
-    struct node *variable;   /* the node of which a gradient is taken */
+    unsigned long statement; /* the next member is valid in this statement only: */
+    struct node *variable;   /* the node with respect to which a gradient is taken */
 } matrix;
 
 typedef struct node {
@@ -69,7 +69,7 @@ typedef struct node {
     int kept;
     int code;                 /* of the element type, or -1 */
     const function *function; /* NULL if `op` is something else */
-    unsigned long statement;  /* these are valid in this statement only: */
+    unsigned long statement;  /* the next members are valid in this statement only: */
     Py_ssize_t uses;          /* how often its formulas name the node */
     duet_expr formula;
 } node;
@@ -79,7 +79,7 @@ typedef struct array {
     PyObject *node, *base, *weak;
 } array;
 
-/* A result that was learned: of one or two operands with these shapes, which are compared by address. */
+/* A known result: of one or two operands with these shapes, which are compared by address. */
 typedef struct result {
     PyObject *x, *y, *shape; /* y: NULL if there is one operand */
     int x_code, y_code, code;
@@ -146,7 +146,7 @@ node *new_node(PyObject *op, PyObject *args, PyObject *attrs, PyObject *shape, i
 /* The number of an element type, or -1. */
 int code_of(PyObject *dtype);
 
-/* The function that an operator is, or NULL. */
+/* The function of the library that an operator calls, or NULL. */
 const function *find_function(PyObject *op);
 
 /* The signature with these letters of _table.py, or SIGNATURES. */
@@ -161,8 +161,8 @@ PyObject *make(PyObject *module, PyObject *arguments);
 PyObject *apply_one(PyObject *self, PyObject *x);
 PyObject *apply_two(operator_ *o, PyObject *x, PyObject *y);
 
-/* bind(name, operator): makes an Operator that of arrays; the name is that of Python without
- * underscores */
+/* bind(name, operator): arrays use this Operator for the operator of Python with this name, which is
+ * given without underscores */
 PyObject *bind_operator(PyObject *module, PyObject *args);
 
 #endif

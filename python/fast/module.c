@@ -37,7 +37,7 @@ static PyType_Spec state_spec = { "_duet_fast.State", sizeof(PyObject), 0, Py_TP
 /* ---- the module ---- */
 
 /* start(addresses, auto, types, integers, most, known, make, value, evaluate, result_of, make_error):
- * what the functions above need of the package. */
+ * sets what the functions of the module use of the package. */
 static PyObject *start(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -70,7 +70,7 @@ static PyObject *start(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* register(op, address, letters, is_view): a function of the library, if its parameters are known here */
+/* register(op, address, letters, is_view): adds a library function whose parameters are known here */
 static PyObject *add_function(PyObject *module, PyObject *args)
 {
     (void)module;

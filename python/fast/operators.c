@@ -1,4 +1,4 @@
-/* operators.c - new nodes, and the operators of arrays, which learn the results of the package. */
+/* operators.c - new nodes, and the operators of arrays, which remember the results of the package. */
 #include "fast.h"
 
 /* ---- new formulas ---- */
@@ -22,7 +22,7 @@ static node *node_of(PyObject *x)
     return n && is_node(n) ? (node *)n : NULL;
 }
 
-/* Sums up what a new node has from its operands: device, weight and `kept`. Returns false if the
+/* Adds what a new node inherits from an operand: device, weight and `kept`. Returns false if the
  * package must decide. */
 typedef struct origin {
     PyObject *device;

@@ -1,5 +1,5 @@
-"""The compiled module: it gives what the functions in Python give, also after it has learned a result, and its
-objects are freed."""
+"""The compiled module: it gives what the functions in Python give, also after it has learned a result, and
+its objects are freed."""
 
 import gc
 import operator

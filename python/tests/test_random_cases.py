@@ -1,4 +1,4 @@
-"""Random cases of many operators, compared with NumPy and SciPy. random_cases.py says how to run more of them."""
+"""Random cases of many operators, compared with NumPy and SciPy. random_cases.py runs more of them."""
 
 import subprocess
 import sys

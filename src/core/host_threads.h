@@ -1,14 +1,14 @@
-/* host_threads.h - divides work of the host among threads, which the CPU machine has. */
+/* host_threads.h - divides work of the host among the threads of the CPU backend. */
 #ifndef HOST_THREADS_H
 #define HOST_THREADS_H
 
 #include <stdint.h>
 
-/* A part of some work: that of thread t of `threads`. It must not fail. */
+/* Does the part of some work that belongs to thread t of `threads`. It must not fail. */
 typedef void share_function(const void *work, int t, int threads);
 
 /* Only src/duet.c fills this.
- *     count   the number of threads for work that takes one thread so many seconds
+ *     count   the number of threads for work that takes one thread this many seconds
  *     share   calls f(work, t, n) for each t < n, in n threads, and waits for all of them. n is at most
  *             `threads`. All calls have the default floating-point environment */
 extern const struct host_threads {

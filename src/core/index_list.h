@@ -26,8 +26,8 @@ duet_status index_list_read(const shape *s, int count, const duet_index_entry *i
 duet_status axis_range_read(int axis, int64_t size, int64_t start, int64_t stop, int64_t step, axis_range *r);
 
 /* Indices of several axes, as in duet_gather_nd, become positions of elements. One that is out of
- * bounds becomes this position, which is out of bounds of all axes. It is a number that f64 has, because
- * converting another one would raise a floating-point exception. */
+ * bounds becomes this position, which is out of bounds of all axes. f64 represents it exactly, because
+ * an inexact conversion would raise a floating-point exception. */
 #define POSITION_OUT_OF_BOUNDS (-(INT64_C(1) << 62))
 
 /* "duet_take: index 5, element 1 of the indices, is out of bounds; the size of the axis is 3" */

@@ -183,7 +183,7 @@ static duet_status share_here(void *of)
     return DUET_OK;
 }
 
-/* As run_library, where parallel regions need that. */
+/* The end of the process waits for the work, as for calls in run_library, if parallel regions need that. */
 static duet_status share_watched(void *of)
 {
     static bool watched; /* atomic */
@@ -197,7 +197,7 @@ static duet_status share_watched(void *of)
     return ending ? DUET_UNSUPPORTED : DUET_OK;
 }
 
-/* One thread does all of it if the others cannot be used. */
+/* One thread does all of the work if several cannot be used. */
 void cpu_share(int threads, share_function *f, const void *work)
 {
     IN_DEFAULT_FP_ENVIRONMENT;

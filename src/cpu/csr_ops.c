@@ -61,8 +61,8 @@ static int threads_of(const csr_work *w)
     return threads_for((double)(w->c.count + w->c.rows) * seconds_per_element(w));
 }
 
-/* Each thread searches every row for its columns. Two threads are faster than one if that takes less than half
- * the time of the product. */
+/* Each thread searches every row for its columns. Two threads are faster than one if the searches take less
+ * than half the time of the product. */
 #define SECONDS_PER_SEARCH 6e-9
 
 static int threads_of_transposed(const csr_work *w)
@@ -143,7 +143,7 @@ static duet_status triangular(const step *s, const frame *f, csr_work *w, csr_op
             "not stored",
             (long long)b->size[0], (long long)b->size[0], (long long)zero, (long long)zero);
     TRY(copy_elements(w->out, &s->out[0].at, address(f, &s->in[2]), b));
-    by_threads(w->width == 1 ? 1 : threads_of(w), of->substitute, w); /* by columns */
+    by_threads(w->width == 1 ? 1 : threads_of(w), of->substitute, w); /* divides columns */
     return DUET_OK;
 }
 
@@ -172,8 +172,8 @@ const char *csr_unsupported(const step *s)
     return elements && (index == DUET_I32 || index == DUET_I64) ? NULL : "the element type is not supported";
 }
 
-/* Measured on 16 cores of a Xeon: an element of a pattern costs more than its bytes, because what it refers to
- * is anywhere in memory. */
+/* Measured on 16 cores of a Xeon: an element of a pattern costs more than its bytes, because it refers
+ * to memory at any place. */
 #define SECONDS_PER_PLACE  2.5e-9
 #define SECONDS_PER_TERM   0.4e-9 /* for each column of a dense operand */
 #define SECONDS_PER_SOLVED 10e-9  /* for each column of a solution */

@@ -194,8 +194,8 @@ static duet_status run(const step *s, const frame *f)
 
 static const char *algorithm(const step *s) { return "by SuperLU"; }
 
-/* Measured for grids of 10,000 to 90,000 points. Other patterns may take a hundred times as long: how much
- * the factors fill is not known before. */
+/* Measured for grids of 10,000 to 90,000 points. Other patterns may take a hundred times as long: how many
+ * elements the factors have is not known in advance. */
 static double cost(const step *s, const costs *c)
 {
     const double n = (double)s->out[0].at.size[0], count = (double)layout_count(&s->in[0].at);

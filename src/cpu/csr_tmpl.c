@@ -72,10 +72,10 @@ INLINE_ALWAYS const void *columns_of(const csr *c, bool wide)
 
 /* ---- products ---- */
 
-/* Elements of the matrix that are fetched into the cache ahead of time: faster than the processor alone does
- * that, which stops at the end of a page. */
+/* How many elements of the matrix ahead are prefetched into the cache. The processor's own prefetching stops
+ * at the end of a page. */
 #define AHEAD 256
-#define GROUP 8 /* at most a line of the cache */
+#define GROUP 8 /* elements for each prefetch: of f64, one line of the cache */
 
 INLINE_ALWAYS void fetch_ahead(const element *v, const void *column, bool wide, int64_t k)
 {

@@ -63,7 +63,7 @@ static duet_status blas_matrix_open(blas_matrix *r, const operand *o, const fram
  * slower for 64 rows. */
 enum { TRIANGLE_MIN = 128 };
 
-/* Sets the triangle if the operand is declared so. */
+/* Sets lower or upper if the operand is declared triangular. */
 static void find_triangle(blas_matrix *r, const operand *o, const frame *f)
 {
     if (r->copy || o->at.size[0] < TRIANGLE_MIN) return;
@@ -136,7 +136,8 @@ static layout layout_of(const blas_matrix *m)
     return l;
 }
 
-/* Is every element finite? Zeros of a triangle times infinity are NaN in a product, which trmm does not form. */
+/* Is every element finite? In a product, a zero of the triangle times infinity is NaN, but trmm does not
+ * multiply by these zeros. */
 static bool is_finite(const blas_matrix *m)
 {
     const int lines = m->transposed ? m->cols : m->rows, length = m->transposed ? m->rows : m->cols;
@@ -163,7 +164,7 @@ static duet_status multiply_triangle(const product *p, bool left, T alpha, T *ou
     return DUET_OK;
 }
 
-/* The operand with which trmm multiplies, if any. */
+/* Does trmm compute the product? Sets *left: the triangle is p->a. */
 static bool uses_trmm(const product *p, T beta, bool *left)
 {
     *left = is_triangular(&p->a);

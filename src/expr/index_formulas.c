@@ -63,7 +63,7 @@ typedef struct positions {
 
 static positions positions_along(duet_expr indices, int64_t n, int64_t stride, const char *site)
 {
-    /* A u64 index that i64 lacks becomes negative, and must not count from the end. */
+    /* A u64 index that is too large for i64 becomes negative, and must not count from the end. */
     const bool may_be_negative = duet_expr_type(indices) != DUET_U64;
     const duet_expr i = duet_cast(indices, DUET_I64),
                     from_start = may_be_negative ? duet_where(duet_less(i, 0), duet_add(i, n), i) : i;

@@ -54,7 +54,7 @@ double gpu_sparse_triangle_cost(const step *s, const costs *c)
     return 300e-6 + 90e-9 * (double)s->out[0].at.size[0] + cost_at(c, COST_pass, s->bytes);
 }
 
-/* Measured on an H200, for grids and random matrices: cuDSS finds an order of the elimination on the host. */
+/* Measured on an H200, for grids and random matrices: cuDSS finds the order of elimination on the host. */
 double gpu_sparse_solve_cost(const step *s, const costs *c)
 {
     return 9e-3 + 1.3e-6 * (double)layout_count(&s->in[0].at) + cost_at(c, COST_pass, s->bytes);

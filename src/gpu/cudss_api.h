@@ -1,5 +1,5 @@
-/* cudss_api.h - the part of cuDSS 1 that sparse_systems.c calls. cuDSS does not come with the CUDA toolkit, so its
- * header may be absent where Duet is built. Constants have the values of cuDSS. */
+/* cudss_api.h - the part of cuDSS 1 that sparse_systems.c calls. cuDSS does not come with the CUDA toolkit,
+ * so its header may be absent where Duet is built. Constants have the values of cuDSS. */
 #ifndef CUDSS_API_H
 #define CUDSS_API_H
 

@@ -19,7 +19,7 @@ typedef struct sparse_system {
     csr c;
     const void *values;
     columns right, x; /* n x sides */
-    bool is_checked;  /* is the pattern? */
+    bool is_checked;  /* is the pattern known to be valid? */
 } sparse_system;
 
 static const char *unsupported(const step *s, enum library l)
@@ -70,12 +70,12 @@ static duet_status on_host(const sparse_system *y)
     const char *why = device_machine(HOST)->unsupported_reason(y->b->s);
     if (!why) return gpu_linear_on_host(y->b, LINALG_RESIDUAL, 0);
     return fail(DUET_UNSUPPORTED,
-                "duet_sparse_solve: the GPU has no accurate result, and the CPU cannot compute one: %s", why);
+                "duet_sparse_solve: the GPU cannot solve this system, and neither can the CPU: %s", why);
 }
 
 /* ---- triangles ---- */
 
-/* Descriptors of a solution in execution. */
+/* The descriptors of cuSPARSE for one solution. */
 typedef struct substitution {
     cusparseSpMatDescr_t matrix;
     cusparseDnMatDescr_t right, x;
@@ -179,8 +179,8 @@ void gpu_direct_close(const vendor *v, queue *q)
     q->direct = NULL;
 }
 
-/* cuDSS takes memory from CUDA itself: 1.0 fails with a handler of its caller. If there is none, the step is
- * tried again after the pool has given back its cached blocks (run_here). */
+/* cuDSS allocates memory from CUDA itself, because cuDSS 1.0 fails with a handler of its caller. If CUDA has
+ * no memory, run_here releases the cached blocks of the pool and runs the step again. */
 static duet_status make_handle(const vendor *v, queue *q)
 {
     TRY(DIRECT(v, cudssCreate, &q->direct));
@@ -194,7 +194,7 @@ typedef struct factors {
     int changed; /* pivots that cuDSS replaced because they were too small */
 } factors;
 
-#define REFINEMENTS 2 /* after one the residual is that of f64's rounding errors, or it stays large */
+#define REFINEMENTS 2 /* after one, the residual is that of f64's rounding errors, or it stays large */
 
 static duet_status configure(const vendor *v, const sparse_system *y, factors *d)
 {
@@ -287,7 +287,7 @@ static duet_status check_rest(const sparse_system *y, bool *is_small)
     return DUET_OK;
 }
 
-/* A matrix with a pivot that was changed may be singular: the CPU decides. */
+/* If cuDSS changed a pivot, the matrix may be singular: then the CPU solves the system or reports that. */
 static duet_status direct(sparse_system *y)
 {
     int changed = 0;
@@ -317,7 +317,7 @@ duet_status gpu_sparse_triangle(const step *s, const frame *f, queue *q) { retur
 
 const char *gpu_sparse_solve_unsupported(const step *s)
 {
-    if (reproducible()) return "results of cuDSS have other bits in each run, and DUET_REPRODUCIBLE is set";
+    if (reproducible()) return "the bits of cuDSS differ from run to run, and DUET_REPRODUCIBLE is set";
     return unsupported(s, LIBRARY_cudss);
 }
 duet_status gpu_sparse_solve(const step *s, const frame *f, queue *q) { return run(s, f, q, direct); }

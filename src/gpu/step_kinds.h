@@ -88,7 +88,7 @@ void gpu_fourier_trim(void);          /* frees plans that no step uses */
 void gpu_fourier_close(int device);   /* after the loss of a card: closes all its plans */
 void gpu_fourier_limit(size_t bytes); /* for tests: the limit of the plans that no step uses */
 
-/* Products with sparse matrices, and systems, which wait for the GPU where they check the matrix. */
+/* Products with sparse matrices, and systems. The host waits for the GPU if a system is checked. */
 duet_status gpu_sparse(const step *s, const frame *f, queue *q);
 const char *gpu_sparse_algorithm(const step *s);
 const char *gpu_sparse_triangle_unsupported(const step *s);

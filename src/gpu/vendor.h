@@ -63,7 +63,7 @@ static inline duet_status fft_status(const vendor *v, const char *call, cufftRes
     return fft_failed(v, call, e);
 }
 
-/* The type of f32, f64, c64 or c128. */
+/* CUDA's name for the type f32, f64, c64 or c128. */
 static inline cudaDataType_t vendor_type(duet_dtype t)
 {
     switch (t) {

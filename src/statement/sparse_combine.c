@@ -1,5 +1,5 @@
 /* sparse_combine.c - sums and products, element by element, of two sparse matrices, on the host. Each thread
- * merges a range of rows into memory with room for the elements of both, from where they are copied to the
+ * merges a range of rows into memory that is large enough for the elements of both, and copies them to the
  * result. Counting the elements first would take longer. */
 #include "min_max.h"
 #include "sparse_inline.h"
@@ -100,7 +100,7 @@ INLINE void take_rest(duet_dtype type, bool wide, const pair *p, merging *m, con
     }
 }
 
-/* Without branches that depend on the columns, which no processor could predict. */
+/* It has no branches that depend on the columns, because no processor could predict them. */
 INLINE void add_row(duet_dtype type, bool wide, const pair *p, merging *m)
 {
     int64_t i = m->i, j = m->j, n = m->n;
@@ -119,7 +119,7 @@ INLINE void add_row(duet_dtype type, bool wide, const pair *p, merging *m)
     take_rest(type, wide, p, m, m->y, p->v.values, j, m->j_end);
 }
 
-/* There is room for one element behind those that are kept. */
+/* Writes each product, but keeps only those of equal columns. So a part has memory for one element more. */
 INLINE void multiply_row(duet_dtype type, bool wide, const pair *p, merging *m)
 {
     int64_t i = m->i, j = m->j, n = m->n;

@@ -11,7 +11,7 @@
 #define SECONDS_PER_PRODUCT 3e-9
 #define SECONDS_PER_LOOKUP  1e-9 /* the length of a row of b */
 
-/* Up to so many products for each element of a and b, memory is taken for all products. */
+/* Up to this many products for each element of a and b, memory for all products is allocated. */
 #define PRODUCTS_COPIED 4
 
 static duet_status open_factors(product *p, const duet_sparse *a, const duet_sparse *b)
@@ -105,7 +105,7 @@ static duet_status count_and_fill(product *p)
     return DUET_OK;
 }
 
-/* The elements of a part, from where there was memory for all products. */
+/* Copies the elements of a part from the memory for all products to the result. */
 typedef struct copying {
     const product *p;
     int64_t from[PARTS_MAX];

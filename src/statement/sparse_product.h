@@ -13,7 +13,7 @@ typedef struct product {
     int64_t start[PARTS_MAX + 1]; /* where the elements of each part are written, and where they end */
     int64_t *offset;              /* rows + 1; offset[r + 1] belongs to row r: see below */
     bool counted;                 /* product_fill reads offset, which has the row offsets */
-    bool marks;                   /* are there enough products to pay for clearing `mark`? */
+    bool marks;                   /* `mark` is used: there are enough products to pay for clearing it */
     char *room;                   /* memory for the row that a part is making */
     size_t room_bytes;
     void *columns, *values; /* where elements are written */

@@ -58,7 +58,7 @@ INLINE bool is_chunk(const void *column, bool wide, int64_t j, int64_t end)
     return j + CHUNK <= end && index_in(column, wide, j + CHUNK - 1) - index_in(column, wide, j) == CHUNK - 1;
 }
 
-/* Elements of a whose rows of b are fetched into the cache ahead of time. */
+/* How many elements of a ahead the rows of b are prefetched. */
 #define AHEAD 16
 
 INLINE void fetch_ahead(const product *p, bool wide, int64_t k)
@@ -101,7 +101,7 @@ INLINE uint32_t is_new(uint32_t *of, uint32_t mark)
     return n;
 }
 
-/* Columns of y that this row of the result has not yet. `mark` is the row's own number. */
+/* Counts the columns of y that this row of the result does not have yet. `mark` is the row's own number. */
 INLINE int64_t count_marks(const void *column, bool wide, b_row y, uint32_t *marks, uint32_t mark)
 {
     int64_t n = 0;
@@ -197,8 +197,8 @@ INLINE int64_t put_multiples(duet_dtype type, bool wide, const product *p, const
     return n;
 }
 
-/* A row that is the sum of multiples of two rows of b, which are merged; without branches that depend on the
- * columns. */
+/* Writes a row that is the sum of multiples of two rows of b, which it merges without branches that depend on
+ * the columns. */
 INLINE int64_t put_two(duet_dtype type, bool wide, const product *p, const target *to, int64_t k, int64_t n)
 {
     const csr *b = &p->b.c;
@@ -232,7 +232,7 @@ INLINE void add_multiples(duet_dtype type, void *sum, number x, const void *valu
         add_elements(type, element_at(sum, type, i), element_at(sum, type, i), element_at(t, type, i));
 }
 
-/* A row without gaps. The sums begin with -0. */
+/* Writes a row without gaps between its columns. The sums begin with -0. */
 INLINE void put_run(duet_dtype type, bool wide, const product *p, const product_row *w, const target *to,
                     int64_t from, int64_t end, int64_t low, int64_t count, int64_t n)
 {
@@ -283,7 +283,8 @@ INLINE int64_t add_rows(duet_dtype type, bool wide, bool listed, const product *
     return n - start;
 }
 
-/* Writes the sums whose bits are set, in the order of the columns, and clears the bits. Returns their number. */
+/* Writes the sums whose bits are set, in the order of the columns, and clears the bits. Returns how many sums
+ * it wrote. */
 INLINE int64_t put_by_bits(duet_dtype type, const product_row *w, const target *to, reach all, int64_t n)
 {
     const int64_t start = n;

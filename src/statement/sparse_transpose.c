@@ -4,8 +4,8 @@
 #include "statement.h"
 #include "status.h"
 
-/* Half the time of one thread, because threads have to wait for each other four times. It chooses their
- * number. */
+/* Half the measured time of one thread, because threads have to wait for each other four times. The number of
+ * threads follows from it. */
 #define SECONDS_PER_TRANSPOSED 1e-9
 
 /* A counting sort of the elements by column. Each part counts those of its rows. So equal columns keep the

@@ -368,7 +368,7 @@ static void test_gradients(void)
 
 /* ---- errors ---- */
 
-/* A u64 index that i64 lacks does not count from the end. */
+/* A u64 index that is too large for i64 does not count from the end. */
 static void refuse_large_unsigned(duet_matrix *x)
 {
     const uint64_t last[] = { UINT64_MAX, 0 };

@@ -485,7 +485,7 @@ static duet_matrix *solved(const duet_sparse *s, const duet_matrix *b, int trans
                                 : duet_sparse_solve(s, b));
 }
 
-/* A GPU without cuDSS does not solve: then the place is free. */
+/* A GPU without cuDSS does not solve: then Duet chooses the machine. */
 static void test_systems(int trials)
 {
     rng gen = rng_new(5);

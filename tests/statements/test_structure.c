@@ -645,8 +645,8 @@ static void test_imposed(int trials)
     tap_point("formulas that have the structure but for rounding");
 }
 
-/* Products by trmm, against those of the same elements without a declaration. `other` may have an infinity, by
- * which the zeros of the triangle are multiplied, too. */
+/* Compares products by trmm with those of the same elements without a declaration. `other` may have an
+ * infinity, by which the zeros of the triangle are multiplied, too. */
 static void check_triangle(rng *gen, int trial)
 {
     const duet_dtype type = trial & 1 ? DUET_F32 : DUET_F64;

@@ -38,7 +38,7 @@ def eps(dtype):
 
 
 def tiny(dtype):
-    """More than what underflow of some operations loses."""
+    """More than the error that underflow of some operations causes."""
     return 64 * float(np.finfo(dtype).smallest_subnormal)
 
 
@@ -49,7 +49,7 @@ def check(true, text, *values):
 
 
 def read(got):
-    """The elements of a result: as they are, or of a formula or a view of it, which is undone."""
+    """The elements of a result: read directly, or through a formula or a view that is undone."""
     draw, rank = Draw.current, getattr(got, 'ndim', 0)
     how = draw.int(0, 9) if isinstance(got, duet.Array) and draw else 0
     if how == 1 and got.dtype is not duet.bool:
