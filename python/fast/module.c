@@ -100,10 +100,10 @@ static PyObject *use(PyObject *module, PyObject *type)
 }
 
 static PyMethodDef functions_of_module[] = {
-    { "start", start, METH_VARARGS, NULL }, { "register", add_function, METH_VARARGS, NULL },
-    { "bind", bind_operator, METH_VARARGS, NULL },   { "use", use, METH_O, NULL },
-    { "make", make, METH_VARARGS, NULL },   { "value", value, METH_O, NULL },
-    { "evaluate", evaluate, METH_O, NULL }, { NULL, NULL, 0, NULL },
+    { "start", start, METH_VARARGS, NULL },        { "register", add_function, METH_VARARGS, NULL },
+    { "bind", bind_operator, METH_VARARGS, NULL }, { "use", use, METH_O, NULL },
+    { "make", make, METH_VARARGS, NULL },          { "value", value, METH_O, NULL },
+    { "evaluate", evaluate, METH_O, NULL },        { NULL, NULL, 0, NULL },
 };
 static PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
