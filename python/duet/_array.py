@@ -16,7 +16,7 @@ from ._library import lib, structs
 
 _Entry = structs['duet_index_entry']
 _OPEN = -(2**63)
-_OUT_OF_BOUNDS = -(2**62) - 1  # POSITION_OUT_OF_BOUNDS of the library
+_OUT_OF_BOUNDS = -(2**62)  # POSITION_OUT_OF_BOUNDS of the library
 _RANGE, _AT, _NEW = 0, 1, 2
 _scalars = (builtins.int, builtins.float, builtins.complex)
 _state, MOST, result_of, _settle = g.state, g.MOST, g.result_of, g._settle
