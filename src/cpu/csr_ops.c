@@ -136,12 +136,7 @@ static duet_status triangular(const step *s, const frame *f, csr_work *w, csr_op
     w->transposed = s->attr.triangle.transposed;
     w->width = width_of(b);
     const int64_t zero = w->unit ? -1 : of->first_zero(w);
-    if (zero >= 0)
-        return fail(
-            DUET_SINGULAR,
-            "duet_sparse_solve_triangular: the %lld x %lld matrix is singular: element [%lld, %lld] is 0 or "
-            "not stored",
-            (long long)b->size[0], (long long)b->size[0], (long long)zero, (long long)zero);
+    if (zero >= 0) return csr_is_singular(b->size[0], zero);
     TRY(copy_elements(w->out, &s->out[0].at, address(f, &s->in[2]), b));
     by_threads(w->width == 1 ? 1 : threads_of(w), of->substitute, w); /* divides columns */
     return DUET_OK;

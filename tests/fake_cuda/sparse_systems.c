@@ -4,6 +4,7 @@
 #include "cudss_api.h"
 #include "fake.h"
 #include "sparse_matrix.h"
+#include "vendor.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -324,15 +325,7 @@ cudssStatus_t cudssExecute(cudssHandle_t handle, int phase, const cudssConfig_t 
 
 /* ---- checks ---- */
 
-static cudaDataType type_of(const csr_system *a)
-{
-    switch (a->type) {
-    case DUET_F32: return CUDA_R_32F;
-    case DUET_F64: return CUDA_R_64F;
-    case DUET_C64: return CUDA_C_32F;
-    default: return CUDA_C_64F;
-    }
-}
+static cudaDataType type_of(const csr_system *a) { return vendor_type((duet_dtype)a->type); }
 
 static double complex at(const csr_system *a, const void *p, int64_t i)
 {
