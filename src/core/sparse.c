@@ -157,6 +157,16 @@ duet_status sparse_open(const char *who, const duet_sparse *s, sparse_view *v)
     return read_list(who, s->values, &v->values);
 }
 
+duet_status sparse_open_both(const char *who, const duet_sparse *a, const duet_sparse *b, sparse_view *u,
+                             sparse_view *v)
+{
+    TRY(sparse_open(who, a, u));
+    TRY(sparse_open(who, b, v));
+    if (u->type == v->type) return DUET_OK;
+    return fail(DUET_BAD_TYPE, "%s: a and b must have the same element type, not %s and %s", who,
+                dtypes[u->type].name, dtypes[v->type].name);
+}
+
 /* ---- elements in any order ---- */
 
 static duet_status check_places(const char *who, const coo *c)

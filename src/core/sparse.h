@@ -42,6 +42,9 @@ typedef struct sparse_view {
     size_t each; /* bytes of an element */
 } sparse_view;
 duet_status sparse_open(const char *who, const duet_sparse *s, sparse_view *v);
+/* The same for a and b of a function of both. Errors: BAD_TYPE, if they have different element types */
+duet_status sparse_open_both(const char *who, const duet_sparse *a, const duet_sparse *b, sparse_view *u,
+                             sparse_view *v);
 
 /* Elements in any order: rows and columns of elements k = 0 .. n - 1. */
 typedef struct coo {

@@ -244,11 +244,7 @@ static duet_sparse *merge_others(pair *p)
 static duet_status open_both(pair *p, const duet_sparse *a, const duet_sparse *b)
 {
     char x[SPARSE_TEXT], y[SPARSE_TEXT];
-    TRY(sparse_open(p->who, a, &p->u));
-    TRY(sparse_open(p->who, b, &p->v));
-    if (p->u.type != p->v.type)
-        return fail(DUET_BAD_TYPE, "%s: a and b must have the same element type, not %s and %s", p->who,
-                    dtypes[p->u.type].name, dtypes[p->v.type].name);
+    TRY(sparse_open_both(p->who, a, b, &p->u, &p->v));
     if (a->rows == b->rows && a->columns == b->columns) return DUET_OK;
     return fail(DUET_BAD_SHAPE, "%s(a: %s, b: %s): a and b must have the same sizes", p->who,
                 sparse_text(x, a), sparse_text(y, b));

@@ -17,11 +17,7 @@
 static duet_status open_factors(product *p, const duet_sparse *a, const duet_sparse *b)
 {
     char x[SPARSE_TEXT], y[SPARSE_TEXT];
-    TRY(sparse_open(p->who, a, &p->a));
-    TRY(sparse_open(p->who, b, &p->b));
-    if (p->a.type != p->b.type)
-        return fail(DUET_BAD_TYPE, "%s: a and b must have the same element type, not %s and %s", p->who,
-                    dtypes[p->a.type].name, dtypes[p->b.type].name);
+    TRY(sparse_open_both(p->who, a, b, &p->a, &p->b));
     if (a->columns == b->rows) return DUET_OK;
     return fail(DUET_BAD_SHAPE, "%s(a: %s, b: %s): the columns of a (%lld) must match the rows of b (%lld)",
                 p->who, sparse_text(x, a), sparse_text(y, b), (long long)a->columns, (long long)b->rows);
