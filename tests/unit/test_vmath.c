@@ -93,18 +93,24 @@ static const struct row {
 };
 
 /* An element type, and the compilations of the loops for it. The portable one comes first and
- * always exists. */
+ * always exists; an instruction set that was not built has NULL. */
 static const struct element {
     const char *name;
     size_t bytes;
     int digits, low, high; /* bits of the significand; exponents of the smallest subnormal and of infinity */
     vmath_loop *const *build[BUILDS];
 } elements[] = {
-#ifdef __x86_64__
-#define ISAS(type) loops_##type##_portable, loops_##type##_vector, loops_##type##_avx2, loops_##type##_avx512
+#ifdef BUILT_avx2
+#define AVX2(type) loops_##type##_avx2
 #else
-#define ISAS(type) loops_##type##_portable, loops_##type##_vector
+#define AVX2(type) NULL
 #endif
+#ifdef BUILT_avx512
+#define AVX512(type) loops_##type##_avx512
+#else
+#define AVX512(type) NULL
+#endif
+#define ISAS(type) loops_##type##_portable, loops_##type##_vector, AVX2(type), AVX512(type)
     { "f32", 4, 24, -149, 128, { ISAS(f32) } },
     { "f64", 8, 53, -1074, 1024, { ISAS(f64) } },
 };
