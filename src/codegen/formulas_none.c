@@ -1,0 +1,4 @@
+/* formulas_none.c - for builds without a C++ compiler: no formulas. */
+#include "formula.h"
+
+const formula_table formulas_f32, formulas_f64;
