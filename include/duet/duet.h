@@ -772,6 +772,7 @@ typedef struct duet_counts {
     uint64_t evictions;              /* buffers of matrices that were freed on a GPU to make room */
     uint64_t evicted_bytes; /* their bytes. If the elements were valid nowhere else, `downloads` counts the
                                copy too */
+    uint64_t generated;     /* programs for which machine code was made (docs/environment.md, DUET_JIT) */
 } duet_counts;
 DUET_API duet_counts duet_stats(void);
 

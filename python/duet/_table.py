@@ -14,7 +14,7 @@ STRUCTS = {
     'duet_scope': (('on', 'i', 1), ('before', 'i', 1)),
     'duet_explaining': (('on', 'i', 1), ('before', 'p', 1)),
     'duet_timing': (('on', 'i', 1), ('seconds', 'p', 1), ('start', 'd', 1)),
-    'duet_counts': (('uploads', 'u', 1), ('downloads', 'u', 1), ('upload_bytes', 'u', 1), ('download_bytes', 'u', 1), ('synchronisations', 'u', 1), ('launches', 'u', 1), ('steps', 'u', 1), ('temporaries', 'u', 1), ('pool_hits', 'u', 1), ('pool_misses', 'u', 1), ('plan_hits', 'u', 1), ('plan_misses', 'u', 1), ('replays', 'u', 1), ('graphs', 'u', 1), ('repeats', 'u', 1), ('streams', 'u', 1), ('transforms', 'u', 1), ('copies', 'u', 1), ('copy_bytes', 'u', 1), ('evictions', 'u', 1), ('evicted_bytes', 'u', 1)),
+    'duet_counts': (('uploads', 'u', 1), ('downloads', 'u', 1), ('upload_bytes', 'u', 1), ('download_bytes', 'u', 1), ('synchronisations', 'u', 1), ('launches', 'u', 1), ('steps', 'u', 1), ('temporaries', 'u', 1), ('pool_hits', 'u', 1), ('pool_misses', 'u', 1), ('plan_hits', 'u', 1), ('plan_misses', 'u', 1), ('replays', 'u', 1), ('graphs', 'u', 1), ('repeats', 'u', 1), ('streams', 'u', 1), ('transforms', 'u', 1), ('copies', 'u', 1), ('copy_bytes', 'u', 1), ('evictions', 'u', 1), ('evicted_bytes', 'u', 1), ('generated', 'u', 1)),
     'duet_memory': (('used', 'z', 1), ('cached', 'z', 1), ('peak', 'z', 1), ('limit', 'z', 1), ('pinned', 'z', 1)),
     'duet_named': (('name', 's', 1), ('m', 'p', 1)),
     'duet_class_loss': (('weights', 'p', 1), ('reduction', 'i', 1), ('ignores', 'i', 1), ('ignored', 'l', 1)),

@@ -1,5 +1,5 @@
-/* lru_cache.c - the cache of lru_cache.h, as a linked list. A list is fast enough: there are few items,
- * and frequent users do not release theirs. */
+/* lru_cache.c - the cache of lru_cache.h, as a linked list. A list is fast enough: frequent users
+ * do not release their items, and all others take longer to make than to find. */
 #include "lru_cache.h"
 #include "pool.h"
 #include "thread.h"
@@ -53,7 +53,6 @@ static duet_status add(lru_cache *s, const void *key, size_t length, lru_item **
     s->items = i;
     s->bytes += i->bytes;
     pool_count_plans((ptrdiff_t)i->bytes);
-    COUNT(transforms);
     return DUET_OK;
 }
 

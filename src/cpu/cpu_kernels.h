@@ -3,6 +3,7 @@
 #define CPU_KERNELS_H
 
 #include "cost.h"
+#include "generated.h"
 
 typedef duet_status run_function(const step *s, const frame *f);
 typedef bool sure_function(const step *s);
@@ -48,7 +49,13 @@ const char *float_step_unsupported(const step *s);
 
 bool always_sure(const step *s); /* of kernels that allocate nothing and compute any operand */
 
-void program_forget(step *s); /* frees what programs and fused rows cache */
+/* What a step with a program, or a fused row, caches: this, and for programs without reductions more. */
+typedef struct program_cache {
+    run_function *owner; /* the function that made it */
+    generated_use generated;
+} program_cache;
+
+void program_forget(step *s); /* frees it */
 
 static inline void *address(const frame *f, const operand *o) { return f->data[o->slot]; }
 

@@ -9,6 +9,7 @@
 #include "fftw.h"
 #include "fourier_ops.h"
 #include "lru_cache.h"
+#include "thread.h"
 #include "threads.h"
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +86,10 @@ static duet_status make_plan(const void *key, void **thing, size_t *bytes)
     }
     *thing = p;
     *bytes = plan_bytes(k);
-    if (p->plan) return DUET_OK;
+    if (p->plan) {
+        COUNT(transforms);
+        return DUET_OK;
+    }
     free(p);
     return fail(DUET_NO_MEMORY, "the FFT library makes no plan for such a transform");
 }

@@ -15,6 +15,7 @@
 #define INTERP_H
 
 #include "backend.h"
+#include "generated.h"
 #include "template_prelude.h"
 
 /* Indices into the table of addresses. From SLOTS on, the addresses are in memory of interp_run(). */
@@ -38,12 +39,13 @@ typedef struct interp_ins {
 #define INTERP_CODE_LENGTH (8 * PROGRAM_LENGTH + 2)
 
 typedef struct interp_code {
+    generated_kernel *generated; /* runs in place of the handlers, or NULL */
     uint16_t length;
     uint8_t slots;                    /* used: SLOTS .. SLOTS + slots - 1 */
     uint8_t inputs, numbers, outputs; /* how many of each are used */
     /* whether it has reductions, and one of kind PLACE1, which needs row numbers */
     bool reductions, counts_rows;
-    bool streams;     /* whether it has streaming (non-temporal) stores */
+    uint32_t streams; /* bit k: output k has streaming (non-temporal) stores */
     uint32_t scalars; /* bit k: input k is a scalar */
     double seconds;   /* estimated time of one element */
     interp_ins run[INTERP_CODE_LENGTH];
@@ -60,6 +62,11 @@ static inline size_t interp_code_bytes(const interp_code *c)
  * aligned. Set it for large outputs that are not inputs. */
 void NAME(interp_compile)(interp_code *c, const program *p, uint32_t scalars, uint32_t streams);
 #define interp_compile NAME(interp_compile)
+
+/* Makes machine code for a step with this program, which is about to run for `seconds`, if that is
+ * worth it. c was compiled from p. */
+void NAME(interp_generate)(interp_code *c, const program *p, generated_use *u, double seconds);
+#define interp_generate NAME(interp_generate)
 
 /* Compiles a row of fused.def, with operands in[0 .. 2], numbers 0 and 1, and output 0. */
 void NAME(interp_compile_fused)(interp_code *c, int kernel, int inputs, uint32_t scalars);

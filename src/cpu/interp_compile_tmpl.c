@@ -5,6 +5,7 @@
  * computes a value and stores it. */
 #include "interp_functions.h"
 #include "interp_table.h"
+#include "simd_registers.h"
 #include "threads.h"
 
 #define handler_table NAME(interp_table)
@@ -306,7 +307,8 @@ void interp_compile(interp_code *c, const program *p, uint32_t scalars, uint32_t
     c->reductions = p->reductions;
     c->counts_rows = false;
     c->scalars = scalars;
-    c->streams = streams != 0;
+    c->streams = streams;
+    c->generated = NULL;
     c->seconds = 0;
     c->inputs = p->inputs;
     c->numbers = p->numbers;
@@ -338,4 +340,21 @@ void interp_compile_fused(interp_code *c, int kernel, int inputs, uint32_t scala
     c->run[0] = (interp_ins){
         .tile = h->tile, .tail = h->tail, .from = { INPUTS, INPUTS + y, INPUTS + z }, .to = OUTPUTS
     };
+}
+
+void interp_generate(interp_code *c, const program *p, generated_use *u, double seconds)
+{
+#if VECTOR_BYTES >= 32
+    const generated_form form = { .scalars = c->scalars,
+                                  .streams = c->streams,
+                                  .type = OWN_TYPE,
+                                  .wide = VECTOR_BYTES == 64,
+                                  .inputs = INPUTS,
+                                  .numbers = NUMBERS,
+                                  .outputs = OUTPUTS,
+                                  .row = ROW,
+                                  .part = INTERP_PART,
+                                  .functions = interp_functions };
+    c->generated = generated_for(u, p, &form, seconds);
+#endif
 }

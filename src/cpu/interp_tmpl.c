@@ -395,8 +395,82 @@ static __attribute__((noinline)) void run_rows(const interp_code *c, T *value[VA
 #endif
 }
 
+/* ---- machine code ---- */
+
+/* Elements before the first aligned one of output k. */
+static int64_t elements_before(T *const value[VALUES], int k)
+{
+    return (int64_t)(-(uintptr_t)value[OUTPUTS + k] % VECTOR_BYTES / sizeof(T));
+}
+
+/* Are the outputs with streaming stores aligned at the same elements, in all rows? Code needs this. */
+static bool is_alignable(const interp_code *c, T *const value[VALUES], int64_t rows,
+                         const int64_t row_step[ROW])
+{
+    int first = -1;
+    for (int k = 0; k < c->outputs && c->streams; k++) {
+        if (!(c->streams >> k & 1)) continue;
+        if (first < 0) first = k;
+        if ((uintptr_t)value[OUTPUTS + k] % sizeof(T)) return false;
+        if (elements_before(value, k) != elements_before(value, first)) return false;
+        if (rows > 1 && (row_step[OUTPUTS + k] - row_step[OUTPUTS + first]) % LANES) return false;
+    }
+    return true;
+}
+
+/* Elements before the first one at which the outputs with streaming stores are aligned. */
+static int64_t unaligned_elements(const interp_code *c, T *const value[VALUES])
+{
+    for (int k = 0; k < c->outputs; k++)
+        if (c->streams >> k & 1) return elements_before(value, k);
+    return 0;
+}
+
+static void move_row(const interp_code *c, T *value[VALUES], int64_t by)
+{
+    for (int k = 0; k < c->inputs; k++)
+        if (!(c->scalars >> k & 1)) value[INPUTS + k] += by;
+    for (int k = 0; k < c->outputs; k++) value[OUTPUTS + k] += by;
+}
+
+/* The elements before the first aligned one are fewer than a register has, so they are written under
+ * a mask. */
+static void run_generated_row(const interp_code *c, T *value[VALUES], int64_t n)
+{
+    const int64_t before = SMALLER(unaligned_elements(c, value), n);
+    if (before) {
+        c->generated((void *const *)value, before, 1, NULL);
+        move_row(c, value, before);
+    }
+    if (n > before) c->generated((void *const *)value, n - before, 1, NULL);
+    if (before) move_row(c, value, -before);
+}
+
+static __attribute__((noinline)) void run_generated(const interp_code *c, T *value[VALUES], int64_t rows,
+                                                    int64_t n, const int64_t row_step[ROW])
+{
+    static const int64_t none[ROW];
+    if (rows <= 0) return;
+    if (c->reductions && (!row_step || !row_step[OUTPUTS])) { /* all rows into the same lanes */
+        c->generated((void *const *)value, n, rows, row_step ? row_step : none);
+        if (c->counts_rows) *value[ROW] += (T)rows;
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        if (r > 0) advance_rows(c, value, row_step, 1);
+        if (c->reductions) c->generated((void *const *)value, n, 1, row_step);
+        else run_generated_row(c, value, n);
+        if (c->counts_rows) *value[ROW] += 1;
+    }
+    if (rows > 1) advance_rows(c, value, row_step, 1 - rows);
+#ifdef __SSE2__
+    if (c->streams) _mm_sfence();
+#endif
+}
+
 void interp_run(const interp_code *c, T *value[VALUES], int64_t rows, int64_t n, const int64_t row_step[ROW])
 {
-    if (rows == 1 && n < TILE && !c->streams && !worth_padding(c, n)) run_short(c, value, n);
+    if (c->generated && is_alignable(c, value, rows, row_step)) run_generated(c, value, rows, n, row_step);
+    else if (rows == 1 && n < TILE && !c->streams && !worth_padding(c, n)) run_short(c, value, n);
     else run_rows(c, value, rows, n, row_step);
 }

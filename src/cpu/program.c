@@ -55,7 +55,9 @@ static const char *program_unsupported(const step *s)
 
 void program_forget(step *s)
 {
-    free(s->cached);
+    program_cache *c = s->cached;
+    if (c) generated_forget(&c->generated);
+    free(c);
     s->cached = NULL;
 }
 
@@ -75,8 +77,14 @@ static size_t program_scratch(const step *s)
     return s->program->reductions ? isa_functions_of(step_computes_in(s))->reduction_scratch(s) : 0;
 }
 
-const cpu_kernel cpu_kernel_program = { program_unsupported,    run_program,
-                                        cost_of_program,        .forget = program_forget,
-                                        .is_sure = always_sure, .scratch = program_scratch };
+static const char *program_algorithm(const step *s)
+{
+    return generated_exists(s->program, step_computes_in(s)) ? "machine code" : NULL;
+}
+
+const cpu_kernel cpu_kernel_program = { program_unsupported,       run_program,
+                                        cost_of_program,           program_algorithm,
+                                        .forget = program_forget,  .is_sure = always_sure,
+                                        .scratch = program_scratch };
 const cpu_kernel cpu_kernel_fused = { float_step_unsupported, run_fused, cost_of_elements,
                                       .forget = program_forget, .is_sure = always_sure };

@@ -27,7 +27,7 @@ enum access { IN_PLACE, SCALAR, COPIED_ONCE, COPIED };
 
 /* The plan of a step. It is made by the first run and stored in the step. */
 typedef struct program_plan {
-    run_function *owner;
+    program_cache cache;                              /* first member */
     bool contiguous, single_row;                      /* single_row: contiguous, and only one row */
     uint32_t converts_in, converts_out;               /* bit k: operand k has another type than T */
     uint8_t in[PROGRAM_INPUTS], out[PROGRAM_OUTPUTS]; /* enum access */

@@ -233,7 +233,7 @@ static uint32_t streaming_outputs(const program_plan *p, const step *s, const fr
  * in all runs of a step, and affects only speed. */
 static void make_plan(program_plan *p, const step *s, const frame *f, run_function *owner)
 {
-    p->owner = owner;
+    p->cache = (program_cache){ .owner = owner };
     find_conversions(p, s);
     p->count = layout_count(&s->out[0].at);
     p->contiguous = is_contiguous(p, s);
@@ -254,7 +254,7 @@ static void make_plan(program_plan *p, const step *s, const frame *f, run_functi
 static void store_plan(const program_plan *p, step *s)
 {
     const size_t bytes = offsetof(program_plan, code) + interp_code_bytes(&p->code);
-    free(s->cached);
+    program_forget(s);
     s->cached = malloc(bytes);
     if (s->cached) memcpy(s->cached, p, bytes);
 }
@@ -409,10 +409,12 @@ static void run_work(const program_plan *p, const step *s, const frame *f, int t
     else run_part(&w, 0, 1);
 }
 
-static void run_plan(const program_plan *p, const step *s, const frame *f)
+static void run_plan(program_plan *p, const step *s, const frame *f)
 {
     const int threads = threads_for(p->seconds);
     if (p->count == 0) return;
+    if (!p->code.generated && s->kernel == KERNEL_PROGRAM)
+        interp_generate(&p->code, s->program, &p->cache.generated, p->seconds);
     if (p->single_row && threads <= 1) run_single_row(p, s, f);
     else run_work(p, s, f, threads);
 }
@@ -422,13 +424,14 @@ __attribute__((noinline)) static void run_first(const step *s, const frame *f, r
     program_plan p;
     make_plan(&p, s, f, owner);
     store_plan(&p, (step *)s);
-    run_plan(&p, s, f);
+    p.cache.generated.refused = true; /* nothing frees it */
+    run_plan(s->cached ? s->cached : &p, s, f);
 }
 
 duet_status NAME(run_program)(const step *s, const frame *f)
 {
-    const program_plan *p = s->cached;
-    if (p && p->owner == NAME(run_program)) run_plan(p, s, f);
+    program_plan *p = s->cached;
+    if (p && p->cache.owner == NAME(run_program)) run_plan(p, s, f);
     else run_first(s, f, NAME(run_program));
     return DUET_OK;
 }

@@ -7,6 +7,7 @@
 #include "reduce_block.h"
 #include "status.h"
 #include "threads.h"
+#include <stdlib.h>
 
 #define FEW_ELEMENTS   64   /* for so few elements panels of adjacent outputs are always faster */
 #define SUBTREES       64   /* maximum number of sub-trees of one panel that threads share */
@@ -432,6 +433,22 @@ static __attribute__((noinline)) duet_status run_on_threads(const reduce_work *j
     return DUET_OK;
 }
 
+run_function NAME(run_reduce);
+
+/* Makes machine code for the program, once it has run often enough. */
+static void generate(const reduce_work *j, interp_code *c)
+{
+    step *s = (step *)j->s; /* the field is for the backend, although the step is const */
+    program_cache *k = s->cached;
+    if (j->direct || (k && k->owner != NAME(run_reduce))) return;
+    if (!k) {
+        k = s->cached = calloc(1, sizeof *k);
+        if (!k) return;
+        k->owner = NAME(run_reduce);
+    }
+    interp_generate(c, s->program, &k->generated, seconds_of(j));
+}
+
 /* memory: STACK_ELEMENTS of them, or, if the plan gives memory, as many as needed. bytes: if not NULL,
  * nothing is run, and *bytes is what one thread needs beyond the stack; `memory` is NULL. One function, so
  * that the compiler makes only one copy of what it inlines here. */
@@ -448,6 +465,7 @@ static __attribute__((noinline)) duet_status reduce(const step *s, const frame *
         *bytes = most <= STACK_ELEMENTS ? 0 : (size_t)most * sizeof(T);
         return DUET_OK;
     }
+    generate(&j, &c);
     const bool fits = divide_memory(&j, &r, memory) <= STACK_ELEMENTS || s->scratch;
     const int threads = threads_for(seconds_of(&j));
     if (threads > 1 || !fits) return run_on_threads(&j, f, &r, threads, fits);

@@ -3,6 +3,7 @@
  * succeeds. Each failure happens in a process of its own, in which nothing is cached.
  * -DPRETEND_CUDA: with the fake CUDA. */
 #include "failing_alloc.h"
+#include "generated.h"
 #include "in_thread.h"
 #include "modes.h"
 #include "tap.h"
@@ -228,6 +229,7 @@ static scene run(duet_place place)
     scene w = { .place = place };
     run_in_thread(play, &w);
     duet_memory_trim();
+    generated_clear();
     return w;
 }
 

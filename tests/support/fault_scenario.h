@@ -5,6 +5,7 @@
 
 #include "failing_alloc.h"
 #include "fake_cuda.h"
+#include "generated.h"
 #include "in_thread.h"
 #include "prefer_gpu.h"
 #include <duet/duet.h>
@@ -87,6 +88,7 @@ static fault_scenario fault_scenario_run(void *play(void *), bool allocation)
     met = (fault_scenario){ .allocation = allocation };
     run_in_thread(play, NULL);
     duet_memory_trim();
+    generated_clear();
     return met;
 }
 

@@ -11,6 +11,7 @@
 #include "cpu.h"
 #include "dtype.h"
 #include "element.h"
+#include "generated.h"
 #include "machine_reference.h"
 #include "tap.h"
 #include "test_rng.h"
@@ -57,7 +58,7 @@ static long double get(const buffer *b, const char *p, int64_t i) { return eleme
 /* ---- operands ---- */
 
 /* Strides for any order of axes, with gaps; some are 0 if the operand may repeat. */
-static layout any_layout(duet_dtype t, int rank, const int64_t *size, bool repeats)
+static inline layout any_layout(duet_dtype t, int rank, const int64_t *size, bool repeats)
 {
     layout l;
     int order[DUET_RANK_MAX];
@@ -220,7 +221,9 @@ static inline void write_one(writer *w, int op, int output)
 static const struct variant {
     const char *isa;
     int threads;
-} variants[] = { { "avx512", 1 }, { "avx512", 3 }, { "avx2", 2 }, { "avx2", 16 }, { "portable", 1 } };
+    bool generated; /* by machine code made at run time, where there is some */
+} variants[] = { { "avx512", 1, false }, { "avx512", 3, true }, { "avx2", 2, false },    { "avx2", 16, true },
+                 { "avx512", 1, true },  { "avx2", 1, true },   { "portable", 1, false } };
 #define VARIANTS ((int)(sizeof variants / sizeof *variants))
 
 static const char *use_variant(const machine *m, int v)
@@ -231,7 +234,9 @@ static const char *use_variant(const machine *m, int v)
     omp_set_num_threads(variants[v].threads);
     if (variants[v].threads > 1) cpu_serial_seconds = 0;
     else cpu_serial_seconds = 1;
-    snprintf(text, sizeof text, "%s, %d threads", cpu_choose_isa(), variants[v].threads);
+    generated_mode = variants[v].generated ? GENERATED_AT_ONCE : GENERATED_NEVER;
+    snprintf(text, sizeof text, "%s, %d threads%s", cpu_choose_isa(), variants[v].threads,
+             variants[v].generated ? ", generated" : "");
     return text;
 }
 
@@ -322,7 +327,7 @@ static duet_status run_once(trial *t, const machine *m)
     return r;
 }
 
-static void run_on(trial *t, const machine *m, expected *const want[])
+static inline void run_on(trial *t, const machine *m, expected *const want[])
 {
     const char *why = m->unsupported_reason(&t->s);
     if (why) {
@@ -342,7 +347,7 @@ static void run_on(trial *t, const machine *m, expected *const want[])
     }
 }
 
-static void run_trial(trial *t)
+static inline void run_trial(trial *t)
 {
     void *data[BUFFERS];
     expected *want[STEP_OUTPUTS] = { 0 };

@@ -1,0 +1,170 @@
+/* generated.c - the cache of machine code, and the decision to make it (generated.h). */
+#include "generated.h"
+#include "compiler.h"
+#include "executable.h"
+#include "thread.h"
+#include "x86_kernel.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CODE_BYTES  ((size_t)16 << 20) /* beyond this, code that no step uses is freed */
+#define ENTRY_BYTES 1024               /* about what an entry takes, besides its code */
+#define AFTER       200e-6             /* seconds in the interpreter, after which code is made */
+
+static size_t program_bytes(const program *p)
+{
+    return offsetof(program, code) + p->length * sizeof *p->code;
+}
+
+typedef struct generated_code {
+    generated_kernel *run;
+    size_t size;
+} generated_code;
+
+typedef struct key {
+    generated_form form;
+    program program;
+} key;
+
+int generated_mode = -1;
+
+static int mode(void)
+{
+    int now = __atomic_load_n(&generated_mode, __ATOMIC_RELAXED);
+    if (likely(now >= 0)) return now;
+    const char *text = getenv("DUET_JIT");
+    now = GENERATED_WHEN_HOT;
+    if (text && !strcmp(text, "0")) now = GENERATED_NEVER;
+    if (text && !strcmp(text, "1")) now = GENERATED_AT_ONCE;
+    __atomic_store_n(&generated_mode, now, __ATOMIC_RELAXED);
+    return now;
+}
+
+/* Has the processor what code needs, besides AVX2, and has the build formulas? */
+static bool is_possible(void)
+{
+#ifdef __x86_64__
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("bmi2") && formulas_f32.constants;
+#else
+    return false;
+#endif
+}
+
+static bool write_code(x86_code *x, const key *k)
+{
+    kernel_request r = { .wide = k->form.wide,
+                         .f64 = k->form.type == DUET_F64,
+                         .scalars = k->form.scalars,
+                         .streams = k->form.streams,
+                         .inputs = k->form.inputs,
+                         .numbers = k->form.numbers,
+                         .outputs = k->form.outputs,
+                         .row = k->form.row,
+                         .part = k->form.part };
+    void (*const *pair)(void) = k->form.functions;
+    for (int op = 0; op < OPS; op++) r.function[op] = pair[2 * op + 1];
+    code_list l;
+    *x = (x86_code){ 0 };
+    r.list = &l;
+    const bool done = code_list_make(&l, &k->program, r.f64) && x86_kernel(x, &r);
+    code_list_free(&l);
+    return done;
+}
+
+/* Makes code, or an entry that says that there is none. */
+static duet_status make(const void *from, void **thing, size_t *bytes)
+{
+    const key *k = from;
+    generated_code *c = calloc(1, sizeof *c);
+    if (!c) return DUET_NO_MEMORY;
+    x86_code x;
+    bool memory = true;
+    if (write_code(&x, k)) {
+        void *at = executable_make(x.byte, (size_t)x.length, &c->size);
+        memory = at || errno != ENOMEM;
+        memcpy(&c->run, &at, sizeof at);
+    } else memory = !x.full;
+    x86_free(&x);
+    if (!memory) {
+        free(c);
+        return DUET_NO_MEMORY;
+    }
+    if (c->run) COUNT(generated);
+    *thing = c;
+    *bytes = (c->run ? c->size : ENTRY_BYTES) + ENTRY_BYTES;
+    return DUET_OK;
+}
+
+static void end(void *thing)
+{
+    generated_code *c = thing;
+    void *at;
+    memcpy(&at, &c->run, sizeof at);
+    if (at) executable_free(at, c->size);
+    free(c);
+}
+
+static lru_cache cache = { .make = make, .end = end, .limit = CODE_BYTES, .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static __attribute__((noinline)) void find(generated_use *u, const program *p, const generated_form *form)
+{
+    key k;
+    u->refused = true;
+    if (!is_possible() || (form->type != DUET_F32 && form->type != DUET_F64)) return;
+    memset(&k, 0, sizeof k);
+    k.form = *form;
+    const size_t length = program_bytes(p);
+    memcpy(&k.program, p, length);
+    error_text before; /* without memory for code the statement still succeeds */
+    error_keep(&before);
+    if (lru_acquire(&cache, &k, offsetof(key, program) + length, &u->item) != DUET_OK)
+        error_put_back(&before);
+    u->refused = !u->item || !((generated_code *)u->item->thing)->run;
+}
+
+generated_kernel *generated_for(generated_use *u, const program *p, const generated_form *form,
+                                double seconds)
+{
+    if (u->refused || mode() == GENERATED_NEVER) return NULL;
+    if (u->item) return ((generated_code *)u->item->thing)->run;
+    if (mode() == GENERATED_WHEN_HOT && u->spent + seconds < AFTER) {
+        u->spent += seconds;
+        return NULL;
+    }
+    find(u, p, form);
+    return u->refused ? NULL : ((generated_code *)u->item->thing)->run;
+}
+
+typedef struct question {
+    const program *p;
+    duet_dtype type;
+    bool found;
+} question;
+
+static _Thread_local question asked;
+
+static void look(const void *from, void *thing, int unused)
+{
+    const key *k = from;
+    const generated_code *c = thing;
+    if (c->run && k->form.type == asked.type && k->program.length == asked.p->length)
+        asked.found |= !memcmp(&k->program, asked.p, program_bytes(asked.p));
+}
+
+bool generated_exists(const program *p, duet_dtype type)
+{
+    if (mode() == GENERATED_NEVER) return false;
+    asked = (question){ p, type, false };
+    lru_each(&cache, look, 0);
+    return asked.found;
+}
+
+void generated_forget(generated_use *u)
+{
+    if (u->item) lru_release(&cache, u->item);
+    *u = (generated_use){ 0 };
+}
+
+void generated_clear(void) { lru_clear(&cache); }

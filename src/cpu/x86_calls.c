@@ -1,0 +1,142 @@
+/* x86_calls.c - calls of compiled functions: always, or for operands that are not moderate. */
+#include "x86_generator.h"
+#include <stdlib.h>
+
+static const uint8_t volatile_registers[] = { RAX, RCX, RDX, RSI, RDI, R8, R9, R10 };
+
+/* Calls a function with the operands in the scratch part of the frame. Vector and mask registers are
+ * lost. */
+static void call(generator *g, int op)
+{
+    static const uint8_t call_rax[2] = { 0xff, 0xd0 };
+    uint64_t address;
+    memcpy(&address, &g->r->function[op], sizeof address);
+    for (size_t k = 0; k < sizeof volatile_registers; k++)
+        x86_store(g->x, volatile_registers[k], RSP, g->general + SAVED_REGISTERS + 8 * (int)k);
+    x86_load_constant(g->x, RAX, address);
+    static const uint8_t rdi_rsp[3] = { 0x48, 0x89, 0xe7 }; /* scratch is at the stack pointer */
+    x86_bytes(g->x, rdi_rsp, 3);
+    x86_bytes(g->x, call_rax, 2);
+    for (size_t k = 0; k < sizeof volatile_registers; k++)
+        x86_load(g->x, volatile_registers[k], RSP, g->general + SAVED_REGISTERS + 8 * (int)k);
+}
+
+static void mask_memory(generator *g, int mask, int32_t at, bool store)
+{
+    const uint8_t code[2] = { 0xc5, 0xf8 };
+    const uint8_t rest[3] = { store ? 0x91 : 0x90, (uint8_t)(0x84 | mask << 3), 0x24 };
+    x86_bytes(g->x, code, 2);
+    x86_bytes(g->x, rest, 3);
+    x86_u32(g->x, (uint32_t)at);
+}
+
+/* Stores or loads registers, each at its own place. */
+static void save_registers(generator *g, uint32_t vectors, uint8_t masks, bool store)
+{
+    for (int r = 0; r < g->registers; r++)
+        if (vectors >> r & 1)
+            emit(g, store ? V_STORE : V_LOAD, r, 0, x86_memory(RSP, -1, g->saved + r * g->bytes));
+    for (int m = 1; m < MASKS && g->r->wide; m++)
+        if (masks >> m & 1) mask_memory(g, m, g->general + 480 + 2 * m, store);
+}
+
+/* The registers in use now: those of values, of the whole run, and of the states. */
+static uint32_t live_vectors(const generator *g)
+{
+    uint32_t live = 0;
+    for (int r = 0; r < g->registers; r++)
+        if (g->holder[r] >= 0 || !(g->allowed >> r & 1)) live |= 1u << r;
+    return live;
+}
+
+static uint8_t live_masks(const generator *g)
+{
+    uint8_t live = (uint8_t)(g->tail ? 1 << TAIL_MASK : 0);
+    for (int m = 1; m < TAIL_MASK; m++)
+        if (g->mask_holder[m] >= 0) live |= (uint8_t)(1 << m);
+    return live;
+}
+
+void x86_call(generator *g, int i)
+{
+    const code_node *n = node(g, i);
+    for (int k = 0; k < n->arity; k++)
+        emit(g, V_STORE, value_register(g, n->arg[k]), 0, x86_memory(RSP, -1, g->scratch + 8 * k * g->bytes));
+    value_pass(g, i);
+    const uint32_t live = live_vectors(g);
+    const uint8_t masks = live_masks(g);
+    save_registers(g, live, masks, true);
+    call(g, n->index);
+    save_registers(g, live, masks, false);
+    emit(g, V_LOAD, value_result(g, i), 0, x86_memory(RSP, -1, g->scratch));
+}
+
+void x86_guard(generator *g, int i)
+{
+    const code_node *n = node(g, i);
+    const formula_table *t = g->r->f64 ? &formulas_f64 : &formulas_f32;
+    const double reach = t->reach[n->index];
+    const float narrow = (float)reach;
+    uint64_t limit = 0;
+    if (g->r->f64) memcpy(&limit, &reach, 8);
+    else memcpy(&limit, &narrow, 4);
+    const int x = value_register(g, n->arg[0]), y = value_register(g, n->arg[1]), a = value_borrow(g);
+    emit(g, V_AND, a, x, x86_pool(x86_constant(g->x, all_bits(g) & ~sign_bit(g))));
+    const operand most = x86_pool(x86_constant(g->x, limit));
+    int m = 1;
+    if (g->r->wide) { /* any that is not <= limit, which includes NaN */
+        while (m < TAIL_MASK && g->mask_holder[m] >= 0) m++;
+        if (m == TAIL_MASK) g->failed = true;
+        emit_immediate(g, V_COMPARE, m, a, most, 0x16);
+        const uint8_t test[4] = { 0xc5, 0xf8, 0x98, (uint8_t)(0xc0 | m << 3 | m) };
+        x86_bytes(g->x, test, 4);
+    } else {
+        static const vector_instruction V_TEST = { MAP_0F38, PREFIX_66, 0x17, W_0 };
+        emit_immediate(g, V_COMPARE, a, a, most, 0x16);
+        emit(g, V_TEST, a, 0, x86_register(a));
+    }
+    g->pinned &= ~(1u << a);
+    value_pass(g, i);
+    /* The result is in the register of the moderate formula's. If something else uses that too, there
+     * is no code. */
+    const int r = value_take(g, i, y);
+    if (r != y) g->failed = true;
+    static const uint8_t jump_if_any[2] = { 0x0f, 0x85 };
+    x86_bytes(g->x, jump_if_any, 2);
+    if (g->detour_count == g->detour_capacity) {
+        const int more = g->detour_capacity ? 2 * g->detour_capacity : 16;
+        detour *moved = realloc(g->detours, (size_t)more * sizeof *moved);
+        if (!moved) {
+            g->failed = true;
+            return;
+        }
+        g->detours = moved;
+        g->detour_capacity = more;
+    }
+    g->detours[g->detour_count++] =
+        (detour){ g->x->length, g->x->length + 4, live_vectors(g) & ~(1u << r), live_masks(g), n->index, x, r,
+                  g->tail };
+    x86_u32(g->x, 0);
+}
+
+static void jump(generator *g, int target)
+{
+    static const uint8_t opcode = 0xe9;
+    x86_bytes(g->x, &opcode, 1);
+    x86_u32(g->x, 0);
+    x86_patch(g, g->x->length - 4, target);
+}
+
+void x86_detours(generator *g)
+{
+    for (int k = 0; k < g->detour_count; k++) {
+        const detour *d = &g->detours[k];
+        x86_patch(g, d->jump, g->x->length);
+        emit(g, V_STORE, d->x, 0, x86_memory(RSP, -1, g->scratch));
+        save_registers(g, d->vectors, d->masks, true);
+        call(g, d->op);
+        save_registers(g, d->vectors, d->masks, false);
+        emit(g, V_LOAD, d->result, 0, x86_memory(RSP, -1, g->scratch));
+        jump(g, d->back);
+    }
+}

@@ -1,0 +1,312 @@
+/* x86_operations.c - the instructions of each operation. */
+#include "x86_generator.h"
+
+static void binary(generator *g, int i, vector_instruction ins, bool commutes, int immediate)
+{
+    const code_node *n = node(g, i);
+    int a = n->arg[0], b = n->arg[1];
+    if (commutes && !value_has_register(g, a) && value_has_register(g, b)) a = n->arg[1], b = n->arg[0];
+    else if (commutes && !value_has_register(g, a) && is_readable(node(g, a)) &&
+             value_next_use(g, i, a) < 0 && value_next_use(g, i, b) >= 0)
+        a = n->arg[1], b = n->arg[0];
+    const int first = value_register(g, a);
+    const operand second = value_operand(g, b, value_next_use(g, i, b) < 0);
+    value_pass(g, i);
+    x86_vector(g->x, ins, value_result(g, i), first, second, 0, false, immediate);
+}
+
+static void unary(generator *g, int i, vector_instruction ins, int immediate)
+{
+    const int a = node(g, i)->arg[0];
+    const operand from = value_operand(g, a, value_next_use(g, i, a) < 0);
+    value_pass(g, i);
+    x86_vector(g->x, ins, value_result(g, i), 0, from, 0, false, immediate);
+}
+
+/* The operand combined with a constant, such as a sign. */
+static void with_constant(generator *g, int i, vector_instruction ins, uint64_t bits)
+{
+    const int from = value_register(g, node(g, i)->arg[0]);
+    value_pass(g, i);
+    emit(g, ins, value_result(g, i), from, x86_pool(x86_constant(g->x, bits)));
+}
+
+/* A fused multiply-add overwrites one of its operands; the form says which ones the others are. */
+static void multiply_add(generator *g, int i)
+{
+    const code_node *n = node(g, i);
+    int x = n->arg[0], y = n->arg[1], z = n->arg[2];
+    const int base = n->operation == FORMULA_FMA ? 0x98
+                     : n->operation == CODE_FMS  ? 0x9a
+                     : n->operation == CODE_FNMA ? 0x9c
+                                                 : 0x9e;
+    const vector_instruction form132 = { MAP_0F38, PREFIX_66, (uint8_t)base, W_TYPE },
+                             form213 = { MAP_0F38, PREFIX_66, (uint8_t)(base + 0x10), W_TYPE },
+                             form231 = { MAP_0F38, PREFIX_66, (uint8_t)(base + 0x20), W_TYPE };
+    for (int k = 0; k < 3; k++)
+        if (value_has_register(g, n->arg[k])) value_register(g, n->arg[k]);
+    const int wish = value_wish(g, i);
+    bool dies[3];
+    for (int k = 0; k < 3; k++) {
+        const int v = n->arg[k];
+        bool twice = false;
+        for (int j = 0; j < 3; j++) twice |= j != k && n->arg[j] == v;
+        dies[k] = (g->fixed[v] < 0 || g->fixed[v] == wish) && value_has_register(g, v) &&
+                  value_next_use(g, i, v) < 0 && !twice;
+    }
+    if (dies[2]) {
+        if (!value_has_register(g, x) && value_has_register(g, y)) x = n->arg[1], y = n->arg[0];
+        const int a = value_register(g, x);
+        const operand b = value_operand(g, y, value_next_use(g, i, y) < 0);
+        const int r = value_register(g, z);
+        value_pass(g, i);
+        value_take(g, i, r);
+        emit(g, form231, g->reg[i], a, b);
+        if (g->reg[i] != r) g->failed = true;
+        return;
+    }
+    if (dies[0] || dies[1]) {
+        if (!dies[0] || (dies[1] && !value_has_register(g, x))) x = n->arg[1], y = n->arg[0];
+        const int r = value_register(g, x);
+        int a;
+        operand b;
+        const bool swap = value_may_be_memory(g, y, value_next_use(g, i, y) < 0) &&
+                          !value_may_be_memory(g, z, value_next_use(g, i, z) < 0);
+        if (swap) {
+            a = value_register(g, z);
+            b = value_operand(g, y, value_next_use(g, i, y) < 0);
+        } else {
+            a = value_register(g, y);
+            b = value_operand(g, z, value_next_use(g, i, z) < 0);
+        }
+        value_pass(g, i);
+        value_take(g, i, r);
+        emit(g, swap ? form132 : form213, g->reg[i], a, b);
+        if (g->reg[i] != r) g->failed = true;
+        return;
+    }
+    /* No operand may be overwritten: the sum's starts in a new register. */
+    if (!value_has_register(g, x) && value_has_register(g, y)) x = n->arg[1], y = n->arg[0];
+    const bool copied = value_has_register(g, z) || !value_may_be_memory(g, z, value_next_use(g, i, z) < 0);
+    const int from = copied ? value_register(g, z) : -1;
+    const int a = value_register(g, x);
+    const int fresh = value_take(g, i, wish);
+    if (copied) move(g, fresh, from);
+    else if (g->slot[z] >= 0) emit(g, V_LOAD, fresh, 0, value_spilled(g, z));
+    else if (is_scalar(g, z)) emit(g, V_LOAD, fresh, 0, value_copy(g, z));
+    else if (node(g, z)->operation == FORMULA_CONSTANT) x86_load_pool(g, fresh, node(g, z)->bits);
+    else emit(g, V_LOAD, fresh, 0, value_element(g, node(g, z)->index));
+    emit(g, form231, fresh, a, value_operand(g, y, value_next_use(g, i, y) < 0));
+    value_pass(g, i);
+}
+
+/* The least or greatest, where -0 < +0 and NaN is the result if there is one. For equal operands
+ * and for NaN the instructions give the second operand; both orders together give what is needed. */
+static void extreme(generator *g, int i, bool least)
+{
+    static const vector_instruction V_RANGE = { MAP_0F3A, PREFIX_66, 0x50, W_TYPE };
+    const code_node *n = node(g, i);
+    const int a = value_register(g, n->arg[0]), b = value_register(g, n->arg[1]);
+    const int t = value_borrow(g), r = value_take(g, i, -1);
+    if (least) {
+        emit(g, V_MIN, t, a, x86_register(b));
+        emit(g, V_MIN, r, b, x86_register(a));
+        emit(g, V_OR, r, r, x86_register(t));
+    } else if (g->r->wide) {
+        int m = 1;
+        while (m < TAIL_MASK && g->mask_holder[m] >= 0) m++;
+        if (m == TAIL_MASK) g->failed = true;
+        emit_immediate(g, V_RANGE, r, a, x86_register(b), 5);
+        emit_immediate(g, V_COMPARE, m, a, x86_register(b), 3);
+        x86_vector(g->x, V_ADD, r, a, x86_register(b), m, false, -1);
+    } else {
+        emit(g, V_MAX, t, a, x86_register(b));
+        emit(g, V_MAX, r, b, x86_register(a));
+        emit(g, V_AND, r, r, x86_register(t));
+        emit_immediate(g, V_COMPARE, t, a, x86_register(b), 3);
+        emit(g, V_OR, r, r, x86_register(t));
+    }
+    g->pinned &= ~(1u << t);
+    value_pass(g, i);
+}
+
+/* A comparison of elements. */
+static void compare(generator *g, int i)
+{
+    static const uint8_t predicates[] = { [FORMULA_LT] = 0x11, [FORMULA_LE] = 0x12, [FORMULA_EQ] = 0,
+                                          [FORMULA_NE] = 4,    [FORMULA_GT] = 0x1e, [FORMULA_GE] = 0x1d };
+    const code_node *n = node(g, i);
+    if (!g->r->wide) {
+        binary(g, i, V_COMPARE, false, predicates[n->operation]);
+        return;
+    }
+    const int a = value_register(g, n->arg[0]);
+    const operand b = value_operand(g, n->arg[1], value_next_use(g, i, n->arg[1]) < 0);
+    value_pass(g, i);
+    emit_immediate(g, V_COMPARE, value_take_mask(g, i), a, b, predicates[n->operation]);
+}
+
+/* A comparison of bits. */
+static void compare_bits(generator *g, int i)
+{
+    const code_node *n = node(g, i);
+    const bool equal = n->operation == FORMULA_BIT_EQ;
+    const int a = value_register(g, n->arg[0]);
+    const operand b = value_operand(g, n->arg[1], value_next_use(g, i, n->arg[1]) < 0);
+    value_pass(g, i);
+    if (g->r->wide) {
+        const vector_instruction compare = { MAP_0F3A, PREFIX_66, 0x1f, W_TYPE };
+        emit_immediate(g, compare, value_take_mask(g, i), a, b, equal ? 0 : 4);
+        return;
+    }
+    const vector_instruction f32 = { MAP_0F, PREFIX_66, 0x76, W_0 }, f64 = { MAP_0F38, PREFIX_66, 0x29, W_0 };
+    const int r = value_result(g, i);
+    emit(g, g->r->f64 ? f64 : f32, r, a, b);
+    if (!equal) emit(g, V_XOR, r, r, x86_pool(x86_constant(g->x, all_bits(g))));
+}
+
+/* Both conditions, or one of them. */
+static void combine(generator *g, int i)
+{
+    const code_node *n = node(g, i);
+    const bool both = n->operation == FORMULA_BOTH;
+    if (!g->r->wide) {
+        binary(g, i, both ? V_AND : V_OR, true, -1);
+        return;
+    }
+    const int a = value_register(g, n->arg[0]), b = value_register(g, n->arg[1]);
+    value_pass(g, i);
+    const int r = value_take_mask(g, i);
+    const uint8_t code[4] = { 0xc5, (uint8_t)(0x80 | (~a & 15) << 3 | 4), both ? 0x41 : 0x45,
+                              (uint8_t)(0xc0 | r << 3 | b) };
+    x86_bytes(g->x, code, 4);
+}
+
+static void select_value(generator *g, int i)
+{
+    const vector_instruction wide = { MAP_0F38, PREFIX_66, 0x65, W_TYPE },
+                             narrow = { MAP_0F3A, PREFIX_66, g->r->f64 ? 0x4b : 0x4a, W_0 };
+    const code_node *n = node(g, i);
+    const int c = value_register(g, n->arg[0]), other = value_register(g, n->arg[2]);
+    const operand chosen = value_operand(g, n->arg[1], value_next_use(g, i, n->arg[1]) < 0);
+    value_pass(g, i);
+    const int r = value_result(g, i);
+    if (g->r->wide) x86_vector(g->x, wide, r, other, chosen, c, false, -1);
+    else emit_immediate(g, narrow, r, other, chosen, c << 4);
+}
+
+/* Shifts by a constant. The register of the result is where other instructions have the first
+ * operand. */
+static void shift(generator *g, int i)
+{
+    const code_node *n = node(g, i);
+    const vector_instruction shift = { MAP_0F, PREFIX_66, g->r->f64 ? 0x73 : 0x72, W_TYPE };
+    const int a = value_register(g, n->arg[0]);
+    value_pass(g, i);
+    emit_immediate(g, shift, n->operation == FORMULA_LEFT ? 6 : 2, value_result(g, i), x86_register(a),
+                   n->index);
+}
+
+static void multiply_bits(generator *g, int i)
+{
+    const vector_instruction multiply = { MAP_0F38, PREFIX_66, 0x40, W_WIDE };
+    if (g->r->f64 && !g->r->wide) g->failed = true; /* AVX2 has no such instruction */
+    binary(g, i, multiply, true, -1);
+}
+
+/* ---- stores and states ---- */
+
+static void store(generator *g, int i)
+{
+    const code_node *n = node(g, i);
+    const int r = value_register(g, n->arg[0]);
+    const operand to = value_element(g, PROGRAM_INPUTS + n->index);
+    if (g->tail) x86_store_masked(g, r, to);
+    else emit(g, g->r->streams >> n->index & 1 ? V_STREAM : V_STORE, r, 0, to);
+    value_pass(g, i);
+}
+
+static void update(generator *g, int i)
+{
+    const code_node *n = node(g, i);
+    const int r = value_register(g, n->arg[0]);
+    for (int s = 0; s < g->states; s++)
+        if (g->state[s].output == n->index && g->state[s].part == n->arg[1]) move(g, g->state[s].reg, r);
+    g->upcoming[n->arg[0]] = g->next[3 * i];
+    if (g->next[3 * i] < 0) value_release(g, n->arg[0]);
+}
+
+static void read_input(generator *g, int i)
+{
+    const int from = value_register(g, node(g, i)->arg[0]);
+    value_pass(g, i);
+    move(g, value_take(g, i, from), from);
+}
+
+void x86_operation(generator *g, int i)
+{
+    static const vector_instruction V_ROUND_F32 = { MAP_0F3A, PREFIX_66, 0x08, W_TYPE },
+                                    V_ROUND_F64 = { MAP_0F3A, PREFIX_66, 0x09, W_TYPE };
+    const vector_instruction round = g->r->f64 ? V_ROUND_F64 : V_ROUND_F32;
+    const vector_instruction add_bits = { MAP_0F, PREFIX_66, g->r->f64 ? 0xd4 : 0xfe, W_TYPE },
+                             sub_bits = { MAP_0F, PREFIX_66, g->r->f64 ? 0xfb : 0xfa, W_TYPE };
+    g->pinned = 0;
+    switch (node(g, i)->operation) {
+    case CODE_INPUT:
+    case CODE_NUMBER:
+    case FORMULA_CONSTANT:
+    case CODE_ROW:
+    case CODE_STATE: break; /* read where they are used */
+    case FORMULA_ADD: binary(g, i, V_ADD, true, -1); break;
+    case FORMULA_SUB: binary(g, i, V_SUB, false, -1); break;
+    case FORMULA_MUL: binary(g, i, V_MUL, true, -1); break;
+    case FORMULA_DIV: binary(g, i, V_DIV, false, -1); break;
+    case FORMULA_FMA:
+    case CODE_FMS:
+    case CODE_FNMA:
+    case CODE_FNMS: multiply_add(g, i); break;
+    case FORMULA_SQRT: unary(g, i, V_SQRT, -1); break;
+    case FORMULA_INVERSE: {
+        const int x = value_register(g, node(g, i)->arg[0]), one = value_borrow(g);
+        x86_load_pool(g, one, one_bits(g));
+        value_pass(g, i);
+        g->pinned &= ~(1u << one);
+        emit(g, V_DIV, value_result(g, i), one, x86_register(x));
+        break;
+    }
+    case FORMULA_NEG: with_constant(g, i, V_XOR, sign_bit(g)); break;
+    case FORMULA_ABS: with_constant(g, i, V_AND, all_bits(g) & ~sign_bit(g)); break;
+    case FORMULA_BIT_NOT: with_constant(g, i, V_XOR, all_bits(g)); break;
+    case FORMULA_MIN: extreme(g, i, true); break;
+    case FORMULA_MAX: extreme(g, i, false); break;
+    case FORMULA_RINT: unary(g, i, round, 8); break;
+    case FORMULA_FLOOR: unary(g, i, round, 9); break;
+    case FORMULA_LT:
+    case FORMULA_LE:
+    case FORMULA_EQ:
+    case FORMULA_NE:
+    case FORMULA_GT:
+    case FORMULA_GE: compare(g, i); break;
+    case FORMULA_BIT_EQ:
+    case FORMULA_BIT_NE: compare_bits(g, i); break;
+    case FORMULA_BOTH:
+    case FORMULA_EITHER: combine(g, i); break;
+    case FORMULA_SELECT: select_value(g, i); break;
+    case FORMULA_BIT_AND: binary(g, i, V_AND, true, -1); break;
+    case FORMULA_BIT_OR: binary(g, i, V_OR, true, -1); break;
+    case FORMULA_BIT_XOR: binary(g, i, V_XOR, true, -1); break;
+    case FORMULA_BIT_ADD: binary(g, i, add_bits, true, -1); break;
+    case FORMULA_BIT_SUB: binary(g, i, sub_bits, false, -1); break;
+    case FORMULA_BIT_MUL: multiply_bits(g, i); break;
+    case FORMULA_LEFT:
+    case FORMULA_RIGHT: shift(g, i); break;
+    case FORMULA_LEFT_BY: binary(g, i, V_LEFT_BY, false, -1); break;
+    case FORMULA_RIGHT_BY: binary(g, i, V_RIGHT_BY, false, -1); break;
+    case CODE_READ: read_input(g, i); break;
+    case CODE_STORE: store(g, i); break;
+    case CODE_UPDATE: update(g, i); break;
+    case CODE_CALL: x86_call(g, i); break;
+    case CODE_GUARD: x86_guard(g, i); break;
+    default: g->failed = true;
+    }
+}

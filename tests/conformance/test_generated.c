@@ -1,0 +1,375 @@
+/* test_generated.c - machine code that is made at run time: random programs of all operators give
+ * the bits of the interpreter, with every instruction set.
+ *     test_generated [how many programs] [seed] */
+#include "cpu_kernels.h"
+#include "formula.h"
+#include "generated.h"
+#include "isas.h"
+#include "machine_trial.h"
+#include "quick.h"
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int maps[OPS], map_count, folds[OPS], fold_count;
+
+static void list_operators(void)
+{
+    for (int op = 0; op < OPS; op++) {
+        if (!(op_infos[op].flags & OP_FLOATS)) continue;
+        if (op_infos[op].kind == KIND_MAP) maps[map_count++] = op;
+        if (op_infos[op].kind == KIND_REDUCE) folds[fold_count++] = op;
+    }
+}
+
+/* ---- random programs ---- */
+
+/* Functions, of which most have long code, are one in four. */
+static int any_map(void)
+{
+    static const int plain[] = { OP_add,  OP_sub,   OP_mul,     OP_div,       OP_fma,   OP_neg,     OP_abs,
+                                 OP_sqrt, OP_where, OP_minimum, OP_maximum,   OP_less,  OP_equal,   OP_fma,
+                                 OP_add,  OP_mul,   OP_sub,     OP_not_equal, OP_floor, OP_copysign };
+    return chance(25) ? maps[draw(map_count)] : plain[draw((int)(sizeof plain / sizeof *plain))];
+}
+
+static void write_maps(writer *w, int length)
+{
+    for (int n = draw(length) + !w->acc; n-- > 0;) {
+        if (w->acc && chance(20)) write_one(w, OP_SAVE, 0);
+        else if (chance(5)) write_one(w, OP_LOAD, 0);
+        else write_one(w, any_map(), 0);
+    }
+}
+
+/* Ordinary numbers; sometimes zeros of both signs, infinities, NaN, and very large and small ones. */
+static void add_rows(trial *t, duet_dtype type, int64_t n, int outs, int ins, int strange)
+{
+    layout dense, single;
+    layout_dense(&dense, type, 1, &n);
+    single = dense;
+    single.stride[0] = 0;
+    for (int k = 0; k < outs; k++) add_output(t, dense);
+    for (int k = 0; k < ins; k++) {
+        if (chance(15)) t->s.in[t->s.ins++] = t->s.out[draw(outs)];
+        else add_input(t, chance(15) ? single : dense, strange);
+    }
+}
+
+static void make_maps(trial *t, duet_dtype type)
+{
+    const int outs = chance(70) ? 1 : 1 + draw(PROGRAM_OUTPUTS),
+              ins = 1 + draw(chance(85) ? 4 : PROGRAM_INPUTS);
+    add_rows(t, type, 1 + draw(chance(80) ? 90 : 700), outs, ins, chance(60) ? 0 : 5);
+    for (int k = draw(chance(90) ? 5 : PROGRAM_NUMBERS); k-- >= 0;) add_number(t, number(type, 3));
+    writer w = { .s = &t->s, .p = &t->code, .type = type };
+    t->code =
+        (program){ .inputs = t->s.ins, .numbers = t->s.nums, .slots = PROGRAM_SLOTS, .outputs = t->s.outs };
+    for (int o = 0; o < outs; o++) {
+        write_maps(&w, (chance(10) ? PROGRAM_LENGTH - 8 : 13) / outs);
+        write_one(&w, OP_STORE, o);
+    }
+}
+
+/* Reductions over the last axis, whose lanes are those of adjacent elements, or of adjacent results. */
+static void make_reductions(trial *t, duet_dtype type)
+{
+    const int outs = chance(70) ? 1 : 1 + draw(PROGRAM_OUTPUTS), ins = 1 + draw(4);
+    const int64_t size[2] = { 1 + draw(chance(70) ? 5 : 140), 1 + draw(chance(70) ? 300 : 3000) };
+    int ops[PROGRAM_OUTPUTS];
+    for (int k = 0; k < outs; k++) {
+        ops[k] = folds[draw(fold_count)];
+        layout l = { .rank = 2, .type = op_infos[ops[k]].flags & OP_GIVES_INDEX ? DUET_I64 : type };
+        l.size[0] = size[0];
+        l.size[1] = size[1];
+        l.stride[0] = 1;
+        add_output(t, l);
+    }
+    const bool by_rows = chance(70);
+    for (int k = 0; k < ins; k++) {
+        layout l;
+        layout_dense(&l, type, 2, size);
+        if (!by_rows) {
+            l.stride[0] = 1;
+            l.stride[1] = size[0];
+        }
+        if (chance(10)) l.stride[1] = 0;
+        if (chance(10)) l.stride[0] = 0;
+        add_input(t, l, chance(80) ? 0 : 2);
+    }
+    add_number(t, number(type, 0));
+    t->s.inner = 1;
+    writer w = { .s = &t->s, .p = &t->code, .type = type };
+    t->code = (program){ .inputs = t->s.ins,
+                         .numbers = t->s.nums,
+                         .slots = PROGRAM_SLOTS,
+                         .outputs = t->s.outs,
+                         .reductions = true };
+    for (int o = 0; o < outs; o++) {
+        write_maps(&w, 8);
+        write_one(&w, ops[o], 0);
+        w.acc = true;
+        t->code.code[t->code.length - 1].arg[2].index = (uint8_t)o;
+    }
+}
+
+/* Matrices that are exchanged, rotated and added in place: all inputs are outputs. */
+static void make_exchanges(trial *t, duet_dtype type)
+{
+    const int count = 2 + draw(PROGRAM_OUTPUTS - 1);
+    layout dense;
+    const int64_t n = 1 + draw(200);
+    layout_dense(&dense, type, 1, &n);
+    for (int k = 0; k < count; k++) add_output(t, dense);
+    for (int k = 0; k < count; k++) t->s.in[t->s.ins++] = t->s.out[k];
+    for (int k = 0; k < draw(3); k++) add_input(t, dense, 0);
+    program *p = &t->code;
+    *p = (program){ .inputs = t->s.ins, .slots = t->s.ins, .outputs = t->s.outs };
+    for (uint8_t k = 0; k < t->s.ins; k++) {
+        p->code[p->length++] = (instruction){ OP_LOAD, (uint8_t)type, { { FROM_INPUT, k } } };
+        p->code[p->length++] = (instruction){ OP_SAVE, (uint8_t)type, { { FROM_SLOT, k } } };
+    }
+    const int first = draw(count);
+    for (int k = 0; k < count; k++) {
+        const source a = any_source(FROM_SLOT, t->s.ins), b = any_source(FROM_SLOT, t->s.ins);
+        p->code[p->length++] = (instruction){ chance(60) ? OP_LOAD : OP_sub, (uint8_t)type, { a, b } };
+        p->code[p->length++] =
+            (instruction){ OP_STORE, (uint8_t)type, { { 0, (uint8_t)((first + k) % count) } } };
+    }
+}
+
+/* ---- comparison ---- */
+
+static char *program_text(const trial *t)
+{
+    static char text[16 * PROGRAM_LENGTH + 8 * SHAPE_TEXT];
+    int n = snprintf(text, sizeof text, "%s:", sizes_text(t));
+    for (int i = 0; i < t->code.length && n < (int)sizeof text; i++) {
+        const instruction *c = &t->code.code[i];
+        n += snprintf(text + n, sizeof text - (size_t)n, " %s", op_infos[c->op].name);
+        for (int k = 0; k < 3 && n < (int)sizeof text; k++)
+            n += snprintf(text + n, sizeof text - (size_t)n, "%c%d", "axns"[c->arg[k].kind],
+                          c -> arg[k].index);
+    }
+    return text;
+}
+
+static void mark_outputs(trial *t)
+{
+    for (int k = 0; k < t->s.outs; k++) {
+        buffer *b = &t->buffer[t->s.out[k].slot];
+        const layout l = kept_axes(t, &t->s.out[k].at);
+        for (int64_t n = 0; n < layout_count(&l); n++) {
+            int64_t index[DUET_RANK_MAX];
+            unravel(&l, n, index);
+            b->written[b->start + place(&l, index)] = true;
+        }
+    }
+}
+
+#ifdef __x86_64__
+enum { is_x86 = 1 };
+#else
+enum { is_x86 = 0 };
+#endif
+static uint64_t programs, with_code; /* how many ran, and for how many there was code */
+
+static bool has_code(const step *s)
+{
+    const program_cache *c = s->cached;
+    return c && c->generated.item && !c->generated.refused;
+}
+
+static void run_both(trial *t)
+{
+    const machine *m = device_machine(HOST);
+    t->s.program = &t->code;
+    mark_outputs(t);
+    bool first = true;
+    for (int isa = 0; isa < ISAS; isa++) {
+        const char *name = use_isa(isa);
+        if (isa && strcmp(name, isa_names[isa])) continue; /* this processor has no such instructions */
+        for (int made = 0; made < (isa ? 2 : 1); made++) {
+            generated_mode = made ? GENERATED_AT_ONCE : GENERATED_NEVER;
+            const duet_status r = run_once(t, m);
+            CHECK(r == DUET_OK, "%s: %s", program_text(t), duet_error());
+            char how[40];
+            snprintf(how, sizeof how, "%s%s", name, made ? ", generated" : "");
+            const int before = tap_failures;
+            check_rest(t, how, first);
+            if (tap_failures != before) printf("# %s\n", program_text(t));
+            if (made) {
+                programs++;
+                with_code += has_code(&t->s);
+            }
+            m->forget(&t->s);
+            first = false;
+        }
+    }
+    trial_free(t);
+}
+
+/* least: how many of 100 must have code */
+static void test_random(const char *title, void make(trial *, duet_dtype), int trials, unsigned least)
+{
+    programs = with_code = 0;
+    for (int n = 0; n < trials; n++) {
+        trial t = { .s.kernel = KERNEL_PROGRAM };
+        make(&t, n % 2 ? DUET_F64 : DUET_F32);
+        run_both(&t);
+    }
+    printf("# %s: %llu of %llu programs had code\n", title, (unsigned long long)with_code,
+           (unsigned long long)programs);
+    /* Reductions of inputs as they are have no code. */
+    if (is_x86 && formulas_f32.constants)
+        CHECK(with_code * 100 >= programs * least, "%llu of %llu programs had code",
+              (unsigned long long)with_code, (unsigned long long)programs);
+    tap_point(title);
+}
+
+/* Polynomials: few values at a time, and up to as many numbers as a program may have. */
+static void make_polynomial(trial *t, duet_dtype type)
+{
+    const int numbers = 1 + draw(PROGRAM_NUMBERS);
+    add_rows(t, type, 1 + draw(200), 1, 1, 0);
+    for (int k = 0; k < numbers; k++) add_number(t, number(type, 0));
+    program *p = &t->code;
+    *p = (program){ .inputs = 1, .numbers = t->s.nums, .outputs = 1 };
+    p->code[p->length++] = (instruction){ OP_LOAD, (uint8_t)type, { { FROM_NUMBER, 0 } } };
+    for (uint8_t k = 1; k < numbers; k++)
+        p->code[p->length++] = (instruction){ OP_fma,
+                                              (uint8_t)type,
+                                              { { FROM_ACC, 0 }, { FROM_INPUT, 0 }, { FROM_NUMBER, k } } };
+    p->code[p->length++] = (instruction){ .op = OP_STORE, .type = (uint8_t)type };
+}
+
+/* ---- stores past the caches ---- */
+
+/* Results of more than 32 MB, each at its own alignment. */
+static void test_streaming(void)
+{
+    enum { N = 4100000, SPARE = 16 };
+    double *memory[2], *x = malloc(N * sizeof *x);
+    for (int k = 0; k < 2; k++) memory[k] = aligned_alloc(64, (N + SPARE) * sizeof *memory[k]);
+    if (!CHECK(memory[0] && memory[1] && x, "no memory")) return;
+    for (int i = 0; i < N; i++) x[i] = i % 1000;
+    const int64_t n = N;
+    program p = { .length = 4, .inputs = 1, .outputs = 2 };
+    p.code[0] = (instruction){ OP_add, DUET_F64, { { FROM_INPUT, 0 }, { FROM_INPUT, 0 } } };
+    p.code[1] = (instruction){ OP_STORE, DUET_F64, { { 0, 0 } } };
+    p.code[2] = (instruction){ OP_neg, DUET_F64, { { FROM_ACC, 0 } } };
+    p.code[3] = (instruction){ OP_STORE, DUET_F64, { { 0, 1 } } };
+    generated_mode = GENERATED_AT_ONCE;
+    for (int isa = 1; isa < ISAS; isa++)
+        for (int turn = 0; turn < 3; turn++) {
+            const int shift[2] = { turn == 1 ? 3 : 0, turn == 2 ? 5 : turn == 1 ? 3 : 0 };
+            use_isa(isa);
+            step s = { .kernel = KERNEL_PROGRAM, .ins = 1, .outs = 2, .program = &p };
+            layout_dense(&s.out[0].at, DUET_F64, 1, &n);
+            s.out[1] = (operand){ 1, s.out[0].at };
+            s.in[0] = (operand){ 2, s.out[0].at };
+            void *data[] = { memory[0] + shift[0], memory[1] + shift[1], x };
+            for (int k = 0; k < 2; k++) memset(memory[k], 0xff, (N + SPARE) * sizeof *memory[k]);
+            const frame f = { .data = data };
+            CHECK(device_machine(HOST)->run(&s, &f) == DUET_OK, "%s", duet_error());
+            int64_t wrong = 0, outside = 0;
+            for (int k = 0; k < 2; k++)
+                for (int64_t i = 0; i < N + SPARE; i++) {
+                    const int64_t at = i - shift[k];
+                    if (at < 0 || at >= N) outside += !isnan(memory[k][i]);
+                    else wrong += memory[k][i] != (k ? -2 : 2) * x[at];
+                }
+            CHECK(wrong == 0 && outside == 0, "%s, turn %d: %lld wrong elements, %lld outside",
+                  isa_names[isa], turn, (long long)wrong, (long long)outside);
+            device_machine(HOST)->forget(&s);
+        }
+    for (int k = 0; k < 2; k++) free(memory[k]);
+    free(x);
+    tap_point("stores past the caches");
+}
+
+/* ---- refused memory, and fork ---- */
+
+#ifndef PR_SET_MDWE
+#define PR_SET_MDWE              65
+#define PR_MDWE_REFUSE_EXEC_GAIN 1
+#endif
+
+/* x + 1 for x = 1 .. 100. */
+static bool adds(bool *code)
+{
+    float x[100], y[100];
+    const int64_t n = 100;
+    const double num[1] = { 1 };
+    program p = { .length = 2, .inputs = 1, .numbers = 1, .outputs = 1 };
+    p.code[0] = (instruction){ OP_add, DUET_F32, { { FROM_INPUT, 0 }, { FROM_NUMBER, 0 } } };
+    p.code[1] = (instruction){ .op = OP_STORE };
+    step s = { .kernel = KERNEL_PROGRAM, .ins = 1, .outs = 1, .nums = 1, .program = &p };
+    layout_dense(&s.out[0].at, DUET_F32, 1, &n);
+    s.in[0] = (operand){ 1, s.out[0].at };
+    void *data[] = { y, x };
+    const frame f = { .data = data, .num = num };
+    for (int i = 0; i < 100; i++) x[i] = (float)i;
+    bool right = device_machine(HOST)->run(&s, &f) == DUET_OK;
+    for (int i = 0; i < 100; i++) right &= y[i] == x[i] + 1;
+    *code = has_code(&s);
+    device_machine(HOST)->forget(&s);
+    return right;
+}
+
+/* Runs a test in a child process; `right` is its exit status. */
+static int in_child(int test(void))
+{
+    int status = 0;
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) _exit(test());
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
+}
+
+/* The system lets no page become executable. 2: it has no such setting. */
+static int refused(void)
+{
+    bool code;
+    if (prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0)) return 2;
+    return adds(&code) && !code ? 0 : 1;
+}
+
+static int made(void)
+{
+    bool code;
+    return adds(&code) && code ? 0 : 1;
+}
+
+static void test_processes(void)
+{
+    bool code;
+    generated_mode = GENERATED_AT_ONCE;
+    const char *isa = use_isa(ISAS - 1);
+    if (strcmp(isa, "portable") == 0 || !formulas_f32.constants) {
+        tap_point("refused memory # SKIP no machine code for this processor");
+        return;
+    }
+    const int alone = in_child(refused); /* before this process has the code */
+    CHECK(alone == 0 || alone == 2, "without memory for code the child ended with %d", alone);
+    CHECK(adds(&code) && code, "wrong sums, or no code");
+    CHECK(in_child(made) == 0, "wrong sums, or no code, after a fork");
+    generated_mode = GENERATED_NEVER;
+    CHECK(adds(&code) && !code, "wrong sums, or code although it is off");
+    tap_point("refused memory, and a fork");
+}
+
+int main(int argc, char **argv)
+{
+    const int trials = trial_count(argc, argv, 400, 20000);
+    if (argc > 2) seed += (uint64_t)atoi(argv[2]) * 0x9e3779b97f4a7c15u;
+    list_operators();
+    test_processes();
+    test_random("element-wise programs", make_maps, trials, 100);
+    test_random("exchanged matrices", make_exchanges, trials / 4, 100);
+    test_random("polynomials", make_polynomial, trials / 4, 100);
+    test_random("reductions", make_reductions, trials / 2, 90);
+    test_streaming();
+    return tap_end();
+}
