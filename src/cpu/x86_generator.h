@@ -48,7 +48,7 @@ typedef struct generator {
     uint32_t allowed, pinned; /* registers that may be used; that the current node needs */
     int used, most_used;      /* registers in use now, and the most so far */
     int slots, most_slots;
-    uint8_t slot_busy[512];
+    uint8_t slot_busy[128]; /* places of stored values; with more, there is no code */
 
     int pointer[PROGRAM_INPUTS + PROGRAM_OUTPUTS]; /* registers of inputs, then outputs; -1: in the frame */
     int scalars, scalar_value[MOST_SCALARS];
