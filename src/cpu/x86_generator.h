@@ -47,7 +47,7 @@ typedef struct generator {
     int16_t mask_holder[MASKS];
     uint32_t allowed, pinned; /* registers that may be used; that the current node needs */
     int used, most_used;      /* registers in use now, and the most so far */
-    int slots, most_slots;
+    int most_slots;
     uint8_t slot_busy[128]; /* places of stored values; with more, there is no code */
 
     int pointer[PROGRAM_INPUTS + PROGRAM_OUTPUTS]; /* registers of inputs, then outputs; -1: in the frame */
@@ -57,7 +57,7 @@ typedef struct generator {
         int output, part, value; /* value: its STATE node, or -1 */
         int reg;                 /* of the current vector */
     } state[MOST_STATES];
-    int unroll_states, state_base; /* registers of the states of all vectors */
+    int state_base; /* the register of the first state; those of the others precede it */
     int row_reg;
 
     int32_t scratch, saved, scalar_copies, general, spills; /* offsets in the frame */

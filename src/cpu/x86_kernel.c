@@ -58,7 +58,7 @@ static void begin_body(generator *g, int disp, bool tail)
 {
     g->disp = disp;
     g->tail = tail;
-    g->used = g->slots = 0;
+    g->used = 0;
     memset(g->slot_busy, 0, sizeof g->slot_busy);
     memset(g->holder, 0xff, sizeof g->holder);
     memset(g->mask_holder, 0xff, sizeof g->mask_holder);
