@@ -12,7 +12,6 @@ typedef struct builder {
     bool failed;
     int acc, slot[PROGRAM_SLOTS];
     int state[PROGRAM_OUTPUTS][3]; /* of each reduction, after the last update */
-    int part[PROGRAM_LENGTH * 4];
 } builder;
 
 static const uint8_t arities[CODE_OPERATIONS] = {

@@ -89,7 +89,7 @@ void lru_clear(lru_cache *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-void lru_each(lru_cache *s, void visit(const void *key, void *thing, int argument), int argument)
+void lru_each(lru_cache *s, void visit(const void *key, void *thing, void *argument), void *argument)
 {
     pthread_mutex_lock(&s->lock);
     for (lru_item *i = s->items; i; i = i->next) visit(i->key, i->thing, argument);

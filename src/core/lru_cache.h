@@ -38,6 +38,6 @@ void lru_release(lru_cache *s, lru_item *item); /* NULL is accepted */
 void lru_clear(lru_cache *s); /* frees all objects without users */
 
 /* Calls visit for each object, under the cache's lock. */
-void lru_each(lru_cache *s, void visit(const void *key, void *thing, int argument), int argument);
+void lru_each(lru_cache *s, void visit(const void *key, void *thing, void *argument), void *argument);
 
 #endif

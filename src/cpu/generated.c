@@ -62,9 +62,8 @@ static bool write_code(x86_code *x, const key *k)
                          .numbers = k->form.numbers,
                          .outputs = k->form.outputs,
                          .row = k->form.row,
-                         .part = k->form.part };
-    void (*const *pair)(void) = k->form.functions;
-    for (int op = 0; op < OPS; op++) r.function[op] = pair[2 * op + 1];
+                         .part = k->form.part,
+                         .functions = k->form.functions };
     code_list l;
     *x = (x86_code){ 0 };
     r.list = &l;
@@ -143,22 +142,21 @@ typedef struct question {
     bool found;
 } question;
 
-static _Thread_local question asked;
-
-static void look(const void *from, void *thing, int unused)
+static void look(const void *from, void *thing, void *argument)
 {
     const key *k = from;
     const generated_code *c = thing;
-    if (c->run && k->form.type == asked.type && k->program.length == asked.p->length)
-        asked.found |= !memcmp(&k->program, asked.p, program_bytes(asked.p));
+    question *q = argument;
+    if (c->run && k->form.type == q->type && k->program.length == q->p->length)
+        q->found |= !memcmp(&k->program, q->p, program_bytes(q->p));
 }
 
 bool generated_exists(const program *p, duet_dtype type)
 {
     if (mode() == GENERATED_NEVER) return false;
-    asked = (question){ p, type, false };
-    lru_each(&cache, look, 0);
-    return asked.found;
+    question q = { p, type, false };
+    lru_each(&cache, look, &q);
+    return q.found;
 }
 
 void generated_forget(generated_use *u)

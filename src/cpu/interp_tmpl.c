@@ -403,27 +403,22 @@ static int64_t elements_before(T *const value[VALUES], int k)
     return (int64_t)(-(uintptr_t)value[OUTPUTS + k] % VECTOR_BYTES / sizeof(T));
 }
 
+/* The first output with streaming stores, which exists. */
+static int first_stream(const interp_code *c) { return __builtin_ctz(c->streams); }
+
 /* Are the outputs with streaming stores aligned at the same elements, in all rows? Code needs this. */
 static bool is_alignable(const interp_code *c, T *const value[VALUES], int64_t rows,
                          const int64_t row_step[ROW])
 {
-    int first = -1;
-    for (int k = 0; k < c->outputs && c->streams; k++) {
+    if (!c->streams) return true;
+    const int first = first_stream(c);
+    for (int k = first; k < c->outputs; k++) {
         if (!(c->streams >> k & 1)) continue;
-        if (first < 0) first = k;
         if ((uintptr_t)value[OUTPUTS + k] % sizeof(T)) return false;
         if (elements_before(value, k) != elements_before(value, first)) return false;
         if (rows > 1 && (row_step[OUTPUTS + k] - row_step[OUTPUTS + first]) % LANES) return false;
     }
     return true;
-}
-
-/* Elements before the first one at which the outputs with streaming stores are aligned. */
-static int64_t unaligned_elements(const interp_code *c, T *const value[VALUES])
-{
-    for (int k = 0; k < c->outputs; k++)
-        if (c->streams >> k & 1) return elements_before(value, k);
-    return 0;
 }
 
 static void move_row(const interp_code *c, T *value[VALUES], int64_t by)
@@ -433,11 +428,10 @@ static void move_row(const interp_code *c, T *value[VALUES], int64_t by)
     for (int k = 0; k < c->outputs; k++) value[OUTPUTS + k] += by;
 }
 
-/* The elements before the first aligned one are fewer than a register has, so they are written under
- * a mask. */
+/* Fewer elements than a register holds precede the first aligned one. They are written under a mask. */
 static void run_generated_row(const interp_code *c, T *value[VALUES], int64_t n)
 {
-    const int64_t before = SMALLER(unaligned_elements(c, value), n);
+    const int64_t before = c->streams ? SMALLER(elements_before(value, first_stream(c)), n) : 0;
     if (before) {
         c->generated((void *const *)value, before, 1, NULL);
         move_row(c, value, before);

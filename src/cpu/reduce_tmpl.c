@@ -436,7 +436,7 @@ static __attribute__((noinline)) duet_status run_on_threads(const reduce_work *j
 run_function NAME(run_reduce);
 
 /* Makes machine code for the program, once it has run often enough. */
-static void generate(const reduce_work *j, interp_code *c)
+static void generate(const reduce_work *j, interp_code *c, double seconds)
 {
     step *s = (step *)j->s; /* the field is for the backend, although the step is const */
     program_cache *k = s->cached;
@@ -446,7 +446,7 @@ static void generate(const reduce_work *j, interp_code *c)
         if (!k) return;
         k->owner = NAME(run_reduce);
     }
-    interp_generate(c, s->program, &k->generated, seconds_of(j));
+    interp_generate(c, s->program, &k->generated, seconds);
 }
 
 /* memory: STACK_ELEMENTS of them, or, if the plan gives memory, as many as needed. bytes: if not NULL,
@@ -465,9 +465,10 @@ static __attribute__((noinline)) duet_status reduce(const step *s, const frame *
         *bytes = most <= STACK_ELEMENTS ? 0 : (size_t)most * sizeof(T);
         return DUET_OK;
     }
-    generate(&j, &c);
+    const double seconds = seconds_of(&j);
+    generate(&j, &c, seconds);
     const bool fits = divide_memory(&j, &r, memory) <= STACK_ELEMENTS || s->scratch;
-    const int threads = threads_for(seconds_of(&j));
+    const int threads = threads_for(seconds);
     if (threads > 1 || !fits) return run_on_threads(&j, f, &r, threads, fits);
     run_panels(&j, &r, 1);
     return DUET_OK;

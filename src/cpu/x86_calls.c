@@ -10,7 +10,7 @@ static void call(generator *g, int op)
 {
     static const uint8_t call_rax[2] = { 0xff, 0xd0 };
     uint64_t address;
-    memcpy(&address, &g->r->function[op], sizeof address);
+    memcpy(&address, &g->r->functions[2 * op + 1], sizeof address);
     for (size_t k = 0; k < sizeof volatile_registers; k++)
         x86_store(g->x, volatile_registers[k], RSP, g->general + SAVED_REGISTERS + 8 * (int)k);
     x86_load_constant(g->x, RAX, address);
@@ -37,7 +37,7 @@ static void save_registers(generator *g, uint32_t vectors, uint8_t masks, bool s
         if (vectors >> r & 1)
             emit(g, store ? V_STORE : V_LOAD, r, 0, x86_memory(RSP, -1, g->saved + r * g->bytes));
     for (int m = 1; m < MASKS && g->r->wide; m++)
-        if (masks >> m & 1) mask_memory(g, m, g->general + 480 + 2 * m, store);
+        if (masks >> m & 1) mask_memory(g, m, g->general + SAVED_MASKS + 2 * m, store);
 }
 
 /* The registers in use now: those of values, of the whole run, and of the states. */
@@ -61,14 +61,14 @@ void x86_call(generator *g, int i)
 {
     const code_node *n = node(g, i);
     for (int k = 0; k < n->arity; k++)
-        emit(g, V_STORE, value_register(g, n->arg[k]), 0, x86_memory(RSP, -1, g->scratch + 8 * k * g->bytes));
+        emit(g, V_STORE, value_register(g, n->arg[k]), 0, x86_memory(RSP, -1, 8 * k * g->bytes));
     value_pass(g, i);
     const uint32_t live = live_vectors(g);
     const uint8_t masks = live_masks(g);
     save_registers(g, live, masks, true);
     call(g, n->index);
     save_registers(g, live, masks, false);
-    emit(g, V_LOAD, value_result(g, i), 0, x86_memory(RSP, -1, g->scratch));
+    emit(g, V_LOAD, value_result(g, i), 0, x86_memory(RSP, -1, 0));
 }
 
 void x86_guard(generator *g, int i)
@@ -83,10 +83,8 @@ void x86_guard(generator *g, int i)
     const int x = value_register(g, n->arg[0]), y = value_register(g, n->arg[1]), a = value_borrow(g);
     emit(g, V_AND, a, x, x86_pool(x86_constant(g->x, all_bits(g) & ~sign_bit(g))));
     const operand most = x86_pool(x86_constant(g->x, limit));
-    int m = 1;
     if (g->r->wide) { /* any that is not <= limit, which includes NaN */
-        while (m < TAIL_MASK && g->mask_holder[m] >= 0) m++;
-        if (m == TAIL_MASK) g->failed = true;
+        const int m = value_borrow_mask(g);
         emit_immediate(g, V_COMPARE, m, a, most, 0x16);
         const uint8_t test[4] = { 0xc5, 0xf8, 0x98, (uint8_t)(0xc0 | m << 3 | m) };
         x86_bytes(g->x, test, 4);
@@ -132,11 +130,11 @@ void x86_detours(generator *g)
     for (int k = 0; k < g->detour_count; k++) {
         const detour *d = &g->detours[k];
         x86_patch(g, d->jump, g->x->length);
-        emit(g, V_STORE, d->x, 0, x86_memory(RSP, -1, g->scratch));
+        emit(g, V_STORE, d->x, 0, x86_memory(RSP, -1, 0));
         save_registers(g, d->vectors, d->masks, true);
         call(g, d->op);
         save_registers(g, d->vectors, d->masks, false);
-        emit(g, V_LOAD, d->result, 0, x86_memory(RSP, -1, g->scratch));
+        emit(g, V_LOAD, d->result, 0, x86_memory(RSP, -1, 0));
         jump(g, d->back);
     }
 }

@@ -50,7 +50,8 @@ typedef struct generator {
     int most_slots;
     uint8_t slot_busy[128]; /* places of stored values; with more, there is no code */
 
-    int pointer[PROGRAM_INPUTS + PROGRAM_OUTPUTS]; /* registers of inputs, then outputs; -1: in the frame */
+    int pointer[PROGRAM_INPUTS +
+                PROGRAM_OUTPUTS]; /* registers of inputs, then outputs; -1: in the frame; -2: not used */
     int scalars, scalar_value[MOST_SCALARS];
     int states; /* of all reductions, for one vector */
     struct state {
@@ -60,8 +61,8 @@ typedef struct generator {
     int state_base; /* the register of the first state; those of the others precede it */
     int row_reg;
 
-    int32_t scratch, saved, scalar_copies, general, spills; /* offsets in the frame */
-    int disp;                                               /* offset of the current vector */
+    int32_t saved, scalar_copies, general, spills; /* offsets in the frame */
+    int disp;                                      /* offset of the current vector */
     bool tail;
     detour *detours;
     int detour_count, detour_capacity;
@@ -74,9 +75,12 @@ enum {
     ARGUMENT_N = 136,
     ARGUMENT_ROWS = 144,
     STEPS = 152,
-    FRAME_POINTERS = 152 + 8 * 20,
+    ROWS_LEFT = STEPS + 8 * PROGRAM_INPUTS,
+    FRAME_POINTERS = ROWS_LEFT + 8,
+    SAVED_MASKS = FRAME_POINTERS + 8 * (PROGRAM_INPUTS + PROGRAM_OUTPUTS),
     GENERAL_BYTES = 512
 };
+_Static_assert(SAVED_MASKS + 2 * MASKS <= GENERAL_BYTES, "all of them fit");
 
 static inline bool is_condition(const code_node *n)
 {
@@ -126,19 +130,23 @@ static inline void x86_patch(generator *g, int at, int target)
 
 /* ---- values (x86_registers.c) ----
  * A node reads its operands by value_register() and value_operand(), then calls value_pass(), and
- * then value_result(). What it has read stays in its register until then. */
+ * then value_result(). Operands stay in their registers until value_pass(). If the result must not
+ * replace an operand, its register is taken before. */
 
-/* The current vector of an input, or of output k - PROGRAM_INPUTS; uses R11 if its address is in the frame. */
+/* The current vector of an input, or of output k - PROGRAM_INPUTS. Uses R11 if its address is in the
+ * frame. */
 operand value_element(generator *g, int k);
 operand value_spilled(const generator *g, int v); /* where a stored value is */
 operand value_copy(const generator *g, int v);    /* the copy of a number or scalar */
+
+void value_load(generator *g, int reg, int v); /* reg = value v, from memory */
 
 /* A register that has value v. */
 int value_register(generator *g, int v);
 bool value_has_register(const generator *g, int v);
 
-/* May the value be read from memory by an operation, of which `last` says that it is the last one? It
- * may not if it is used again, unless it is a number. */
+/* Can value v be an operand in memory? Constants, scalars and spilled values can. An input can at its
+ * last use (`last`), and not in the tail. */
 bool value_may_be_memory(const generator *g, int v, int last);
 
 /* The value as second operand; `last`: this is its last use. */
@@ -155,12 +163,13 @@ int value_result(generator *g, int i);
 /* The register of the state that node i updates and nothing else uses, or -1. */
 int value_wish(const generator *g, int i);
 int value_take_mask(generator *g, int v); /* a mask register */
+int value_borrow_mask(generator *g);      /* one that is free until the next call */
 
 /* A register for an intermediate value of one operation, which gives it back by clearing its bit in
  * `pinned`. */
 int value_borrow(generator *g);
 
-/* The elements of a register that are not beyond the end of the row. */
+/* Load or store only the elements before the end of the row. */
 void x86_load_masked(generator *g, int reg, operand from);
 void x86_store_masked(generator *g, int reg, operand to);
 void x86_load_pool(generator *g, int reg, uint64_t bits); /* all elements = a constant */

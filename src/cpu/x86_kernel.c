@@ -3,8 +3,8 @@
  * A kernel goes over the elements one vector register at a time; a loop contains the code for one
  * to four of them, one after the other. The last elements are computed under a mask.
  *
- * The frame, from the stack pointer on: operands of called functions, registers saved while a
- * guard calls a function, a copy of each number and scalar, general registers, and stored values. */
+ * The frame, from the stack pointer on: operands of called functions, registers saved during
+ * calls, a copy of each number and scalar, general registers, and stored values. */
 #include "x86_generator.h"
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ static const uint8_t pointer_registers[POINTERS] = { RCX, RBX, RSI, R8, R9, R10,
 
 static int log2_of(int n) { return __builtin_ctz((unsigned)n); }
 
-/* shift left or right, and: of RDX, RAX or R11 */
+/* Shifts a register of 64 bits by a constant. */
 static void shift_general(generator *g, int reg, bool left, int by)
 {
     const uint8_t code[4] = { (uint8_t)(0x48 | reg >> 3), 0xc1, (uint8_t)((left ? 0xe0 : 0xe8) | (reg & 7)),
@@ -80,7 +80,7 @@ static void body(generator *g, int vector, bool tail)
     for (int i = 0; i < g->l->length && !g->failed && !g->x->full; i++) x86_operation(g, i);
 }
 
-/* The mask of the last n % lanes elements, which are in R11. */
+/* Makes the mask of the tail. R11 has the number of its elements. */
 static void make_tail_mask(generator *g)
 {
     static const uint8_t wide[] = { 0xba, 0xff, 0xff, 0xff, 0xff, 0xc4, 0xe2,
@@ -103,34 +103,6 @@ static void load_end(generator *g, int vectors)
     x86_load(g->x, RDX, RSP, g->general + ARGUMENT_N);
     and_general(g, RDX, -(vectors * g->bytes / g->size));
     shift_general(g, RDX, true, log2_of(g->size));
-}
-
-static void map_loop(generator *g, int vectors)
-{
-    load_end(g, vectors);
-    const int skip = compare_and_jump(g, IF_NOT_BELOW), top = g->x->length;
-    for (int v = 0; v < vectors; v++) body(g, v, false);
-    add_offset(g, vectors * g->bytes);
-    x86_patch(g, compare_and_jump(g, IF_BELOW), top);
-    x86_patch(g, skip, g->x->length);
-}
-
-static int begin_tail(generator *g)
-{
-    x86_load(g->x, R11, RSP, g->general + ARGUMENT_N);
-    and_general(g, R11, g->bytes / g->size - 1);
-    const int skip = jump_if(g, IF_ZERO);
-    make_tail_mask(g);
-    return skip;
-}
-
-static void map_loops(generator *g, int vectors)
-{
-    if (vectors > 1) map_loop(g, vectors);
-    map_loop(g, 1);
-    const int skip = begin_tail(g);
-    body(g, 0, true);
-    x86_patch(g, skip, g->x->length);
 }
 
 /* ---- reductions ---- */
@@ -165,11 +137,11 @@ static void load_pointers(generator *g)
     x86_broadcast(g->x, g->row_reg, x86_memory(R11, -1, 0));
 }
 
-/* All rows of some vectors; rows >= 1. The number of rows left is in the frame's copy. */
+/* All rows of some vectors; rows >= 1. The number of rows left is in the frame. */
 static void reduce_columns(generator *g, int vectors, bool tail)
 {
     static const uint8_t count_down[4] = { 0x48, 0xff, 0x8c, 0x24 }; /* dec qword [rsp + offset] */
-    const int32_t left = g->general + STEPS + 8 * 19;
+    const int32_t left = g->general + ROWS_LEFT;
     move_states(g, vectors, tail, false);
     load_pointers(g);
     x86_load(g->x, R11, RSP, g->general + ARGUMENT_ROWS);
@@ -185,23 +157,35 @@ static void reduce_columns(generator *g, int vectors, bool tail)
     move_states(g, vectors, tail, true);
 }
 
-static void reduction_loop(generator *g, int vectors)
+/* ---- rows ---- */
+
+static void some_vectors(generator *g, int vectors, bool tail)
+{
+    if (g->reduces) reduce_columns(g, vectors, tail);
+    else
+        for (int v = 0; v < vectors; v++) body(g, v, tail);
+}
+
+static void loop(generator *g, int vectors)
 {
     load_end(g, vectors);
     const int skip = compare_and_jump(g, IF_NOT_BELOW), top = g->x->length;
-    reduce_columns(g, vectors, false);
+    some_vectors(g, vectors, false);
     add_offset(g, vectors * g->bytes);
-    load_end(g, vectors);
     x86_patch(g, compare_and_jump(g, IF_BELOW), top);
     x86_patch(g, skip, g->x->length);
 }
 
-static void reduction_loops(generator *g, int vectors)
+/* Groups of vectors, then single ones, then the elements that do not fill one. */
+static void loops(generator *g, int vectors)
 {
-    if (vectors > 1) reduction_loop(g, vectors);
-    reduction_loop(g, 1);
-    const int skip = begin_tail(g);
-    reduce_columns(g, 1, true);
+    if (vectors > 1) loop(g, vectors);
+    loop(g, 1);
+    x86_load(g->x, R11, RSP, g->general + ARGUMENT_N);
+    and_general(g, R11, g->bytes / g->size - 1);
+    const int skip = jump_if(g, IF_ZERO);
+    make_tail_mask(g);
+    some_vectors(g, 1, true);
     x86_patch(g, skip, g->x->length);
 }
 
@@ -277,7 +261,7 @@ static void write_kernel(generator *g, int vectors)
     if (g->reduces) load_steps(g);
     else load_addresses(g);
     x86_bytes(g->x, clear_rax, 2);
-    (g->reduces ? reduction_loops : map_loops)(g, vectors);
+    loops(g, vectors);
     x86_bytes(g->x, leave, sizeof leave);
     x86_detours(g);
     const uint32_t bytes = (uint32_t)(g->spills + g->most_slots * g->bytes + 64);
@@ -321,7 +305,7 @@ static void add_state(generator *g, int output, int part, int value)
     if (value >= 0) g->state[s].value = value;
 }
 
-/* What the list uses. */
+/* Finds the scalars, addresses and states that the list uses. */
 static void survey(generator *g)
 {
     for (int k = 0; k < PROGRAM_INPUTS + PROGRAM_OUTPUTS; k++) g->pointer[k] = -2;
@@ -350,14 +334,13 @@ static void survey(generator *g)
 
 static void lay_out_frame(generator *g)
 {
-    g->scratch = 0;
     g->saved = g->calls ? SCRATCH_VECTORS * g->bytes : 0;
     g->scalar_copies = g->saved + (g->calls ? g->registers * g->bytes : 0);
     g->general = g->scalar_copies + g->scalars * g->bytes;
     g->spills = g->general + GENERAL_BYTES;
 }
 
-/* The vectors of a loop: more for short lists, whose loop would otherwise take as long. */
+/* How many vectors a loop computes in one turn. More for short lists, to reduce the cost of the loop. */
 static int choose_vectors(const generator *g)
 {
     int operations = 0;

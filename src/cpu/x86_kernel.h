@@ -13,15 +13,17 @@ typedef struct kernel_request {
     uint32_t streams;                  /* bit k: output k is written with streaming stores */
     int inputs, numbers, outputs, row; /* places of the first input, number, output, and of the row */
     int part;                          /* elements between the parts of a state */
-    void (*function[OPS])(void);       /* for CODE_CALL and CODE_GUARD: as interp_functions.tail */
+    void (*const *functions)(
+        void); /* interp_functions: pairs, of which CODE_CALL and CODE_GUARD call `tail` */
 } kernel_request;
 
 /* Writes a kernel:
  *     void kernel(void *const *value, int64_t n, int64_t rows, const int64_t *row_step)
  * It computes n elements of one row. If the list has reductions, it computes `rows` rows of n
- * elements, as interp_run does. Addresses of outputs with streaming stores are multiples of the
- * size of a register. The caller frees *x, also after an error.
- * Errors    false if there is no memory or are no registers for the list */
+ * elements, as interp_run does. If n is at least the elements of a register, addresses of outputs
+ * with streaming stores must be multiples of its size. The caller frees *x, also after an error.
+ * Errors    false if there is no memory, if the list needs more registers, or an instruction that
+ *           AVX2 does not have */
 bool x86_kernel(x86_code *x, const kernel_request *r);
 
 #endif

@@ -1,16 +1,24 @@
 /* x86_operations.c - the instructions of each operation. */
 #include "x86_generator.h"
 
+static bool is_last_use(const generator *g, int i, int v) { return value_next_use(g, i, v) < 0; }
+
+/* Value v as second operand of node i. */
+static operand second_operand(generator *g, int i, int v)
+{
+    return value_operand(g, v, is_last_use(g, i, v));
+}
+
 static void binary(generator *g, int i, vector_instruction ins, bool commutes, int immediate)
 {
     const code_node *n = node(g, i);
     int a = n->arg[0], b = n->arg[1];
     if (commutes && !value_has_register(g, a) && value_has_register(g, b)) a = n->arg[1], b = n->arg[0];
-    else if (commutes && !value_has_register(g, a) && is_readable(node(g, a)) &&
-             value_next_use(g, i, a) < 0 && value_next_use(g, i, b) >= 0)
+    else if (commutes && !value_has_register(g, a) && is_readable(node(g, a)) && is_last_use(g, i, a) &&
+             !is_last_use(g, i, b))
         a = n->arg[1], b = n->arg[0];
     const int first = value_register(g, a);
-    const operand second = value_operand(g, b, value_next_use(g, i, b) < 0);
+    const operand second = second_operand(g, i, b);
     value_pass(g, i);
     x86_vector(g->x, ins, value_result(g, i), first, second, 0, false, immediate);
 }
@@ -18,7 +26,7 @@ static void binary(generator *g, int i, vector_instruction ins, bool commutes, i
 static void unary(generator *g, int i, vector_instruction ins, int immediate)
 {
     const int a = node(g, i)->arg[0];
-    const operand from = value_operand(g, a, value_next_use(g, i, a) < 0);
+    const operand from = second_operand(g, i, a);
     value_pass(g, i);
     x86_vector(g->x, ins, value_result(g, i), 0, from, 0, false, immediate);
 }
@@ -31,77 +39,90 @@ static void with_constant(generator *g, int i, vector_instruction ins, uint64_t 
     emit(g, ins, value_result(g, i), from, x86_pool(x86_constant(g->x, bits)));
 }
 
-/* A fused multiply-add overwrites one of its operands; the form says which ones the others are. */
-static void multiply_add(generator *g, int i)
+/* ---- fused multiply-add ----
+ * The instruction overwrites one of its operands. The form (132, 213, 231) says which one, and which of
+ * the others may be in memory. */
+
+static vector_instruction fma_form(const generator *g, int i, int form)
+{
+    const int operation = node(g, i)->operation;
+    const int opcode = operation == FORMULA_FMA ? 0x98
+                       : operation == CODE_FMS  ? 0x9a
+                       : operation == CODE_FNMA ? 0x9c
+                                                : 0x9e;
+    return (vector_instruction){ MAP_0F38, PREFIX_66, (uint8_t)(opcode + form), W_TYPE };
+}
+enum { FORM_132 = 0, FORM_213 = 0x10, FORM_231 = 0x20 };
+
+/* Is operand k in a register that the result may have? `hint`: the register that the result prefers. */
+static bool may_overwrite(const generator *g, int i, int k, int hint)
 {
     const code_node *n = node(g, i);
-    int x = n->arg[0], y = n->arg[1], z = n->arg[2];
-    const int base = n->operation == FORMULA_FMA ? 0x98
-                     : n->operation == CODE_FMS  ? 0x9a
-                     : n->operation == CODE_FNMA ? 0x9c
-                                                 : 0x9e;
-    const vector_instruction form132 = { MAP_0F38, PREFIX_66, (uint8_t)base, W_TYPE },
-                             form213 = { MAP_0F38, PREFIX_66, (uint8_t)(base + 0x10), W_TYPE },
-                             form231 = { MAP_0F38, PREFIX_66, (uint8_t)(base + 0x20), W_TYPE };
-    for (int k = 0; k < 3; k++)
-        if (value_has_register(g, n->arg[k])) value_register(g, n->arg[k]);
-    const int wish = value_wish(g, i);
-    bool dies[3];
-    for (int k = 0; k < 3; k++) {
-        const int v = n->arg[k];
-        bool twice = false;
-        for (int j = 0; j < 3; j++) twice |= j != k && n->arg[j] == v;
-        dies[k] = (g->fixed[v] < 0 || g->fixed[v] == wish) && value_has_register(g, v) &&
-                  value_next_use(g, i, v) < 0 && !twice;
-    }
-    if (dies[2]) {
-        if (!value_has_register(g, x) && value_has_register(g, y)) x = n->arg[1], y = n->arg[0];
-        const int a = value_register(g, x);
-        const operand b = value_operand(g, y, value_next_use(g, i, y) < 0);
-        const int r = value_register(g, z);
-        value_pass(g, i);
-        value_take(g, i, r);
-        emit(g, form231, g->reg[i], a, b);
-        if (g->reg[i] != r) g->failed = true;
-        return;
-    }
-    if (dies[0] || dies[1]) {
-        if (!dies[0] || (dies[1] && !value_has_register(g, x))) x = n->arg[1], y = n->arg[0];
-        const int r = value_register(g, x);
-        int a;
-        operand b;
-        const bool swap = value_may_be_memory(g, y, value_next_use(g, i, y) < 0) &&
-                          !value_may_be_memory(g, z, value_next_use(g, i, z) < 0);
-        if (swap) {
-            a = value_register(g, z);
-            b = value_operand(g, y, value_next_use(g, i, y) < 0);
-        } else {
-            a = value_register(g, y);
-            b = value_operand(g, z, value_next_use(g, i, z) < 0);
-        }
-        value_pass(g, i);
-        value_take(g, i, r);
-        emit(g, swap ? form132 : form213, g->reg[i], a, b);
-        if (g->reg[i] != r) g->failed = true;
-        return;
-    }
-    /* No operand may be overwritten: the sum's starts in a new register. */
-    if (!value_has_register(g, x) && value_has_register(g, y)) x = n->arg[1], y = n->arg[0];
-    const bool copied = value_has_register(g, z) || !value_may_be_memory(g, z, value_next_use(g, i, z) < 0);
-    const int from = copied ? value_register(g, z) : -1;
+    const int v = n->arg[k];
+    for (int j = 0; j < 3; j++)
+        if (j != k && n->arg[j] == v) return false;
+    return (g->fixed[v] < 0 || g->fixed[v] == hint) && value_has_register(g, v) && is_last_use(g, i, v);
+}
+
+/* Writes the instruction; its result replaces a value in register r, whose last use this is. */
+static void fma_in_place(generator *g, int i, int form, int r, int a, operand b)
+{
+    value_pass(g, i);
+    if (value_take(g, i, r) != r) g->failed = true;
+    emit(g, fma_form(g, i, form), r, a, b);
+}
+
+/* x y + z in the register of the factor x. */
+static void replace_factor(generator *g, int i, int x, int y, int z)
+{
+    const int r = value_register(g, x);
+    const bool swap =
+        value_may_be_memory(g, y, is_last_use(g, i, y)) && !value_may_be_memory(g, z, is_last_use(g, i, z));
+    const int a = value_register(g, swap ? z : y);
+    fma_in_place(g, i, swap ? FORM_132 : FORM_213, r, a, second_operand(g, i, swap ? y : z));
+}
+
+/* x y + z in the register of z. */
+static void replace_addend(generator *g, int i, int x, int y, int z)
+{
     const int a = value_register(g, x);
-    const int fresh = value_take(g, i, wish);
-    if (copied) move(g, fresh, from);
-    else if (g->slot[z] >= 0) emit(g, V_LOAD, fresh, 0, value_spilled(g, z));
-    else if (is_scalar(g, z)) emit(g, V_LOAD, fresh, 0, value_copy(g, z));
-    else if (node(g, z)->operation == FORMULA_CONSTANT) x86_load_pool(g, fresh, node(g, z)->bits);
-    else emit(g, V_LOAD, fresh, 0, value_element(g, node(g, z)->index));
-    emit(g, form231, fresh, a, value_operand(g, y, value_next_use(g, i, y) < 0));
+    const operand b = second_operand(g, i, y);
+    fma_in_place(g, i, FORM_231, value_register(g, z), a, b);
+}
+
+/* x y + z in a copy of z. */
+static void replace_copy(generator *g, int i, int x, int y, int z, int hint)
+{
+    const bool loads = value_may_be_memory(g, z, is_last_use(g, i, z));
+    const int from = loads ? -1 : value_register(g, z), a = value_register(g, x);
+    const int r = value_take(g, i, hint);
+    if (loads) value_load(g, r, z);
+    else move(g, r, from);
+    emit(g, fma_form(g, i, FORM_231), r, a, second_operand(g, i, y));
     value_pass(g, i);
 }
 
+static void multiply_add(generator *g, int i)
+{
+    const code_node *n = node(g, i);
+    int x = n->arg[0], y = n->arg[1];
+    const int z = n->arg[2], hint = value_wish(g, i);
+    for (int k = 0; k < 3; k++) /* so that none of them is spilled for another one */
+        if (value_has_register(g, n->arg[k])) value_register(g, n->arg[k]);
+    const bool first = may_overwrite(g, i, 0, hint), second = may_overwrite(g, i, 1, hint),
+               addend = may_overwrite(g, i, 2, hint), factor = !addend && (first || second);
+    if (factor ? !first : !value_has_register(g, x) && value_has_register(g, y)) {
+        x = n->arg[1];
+        y = n->arg[0];
+    }
+    if (addend) replace_addend(g, i, x, y, z);
+    else if (factor) replace_factor(g, i, x, y, z);
+    else replace_copy(g, i, x, y, z, hint);
+}
+
 /* The least or greatest, where -0 < +0 and NaN is the result if there is one. For equal operands
- * and for NaN the instructions give the second operand; both orders together give what is needed. */
+ * and for NaN the instructions give the second operand. So both orders are computed, and combined by OR
+ * for the least and by AND for the greatest. */
 static void extreme(generator *g, int i, bool least)
 {
     static const vector_instruction V_RANGE = { MAP_0F3A, PREFIX_66, 0x50, W_TYPE };
@@ -113,9 +134,7 @@ static void extreme(generator *g, int i, bool least)
         emit(g, V_MIN, r, b, x86_register(a));
         emit(g, V_OR, r, r, x86_register(t));
     } else if (g->r->wide) {
-        int m = 1;
-        while (m < TAIL_MASK && g->mask_holder[m] >= 0) m++;
-        if (m == TAIL_MASK) g->failed = true;
+        const int m = value_borrow_mask(g);
         emit_immediate(g, V_RANGE, r, a, x86_register(b), 5);
         emit_immediate(g, V_COMPARE, m, a, x86_register(b), 3);
         x86_vector(g->x, V_ADD, r, a, x86_register(b), m, false, -1);
@@ -141,7 +160,7 @@ static void compare(generator *g, int i)
         return;
     }
     const int a = value_register(g, n->arg[0]);
-    const operand b = value_operand(g, n->arg[1], value_next_use(g, i, n->arg[1]) < 0);
+    const operand b = second_operand(g, i, n->arg[1]);
     value_pass(g, i);
     emit_immediate(g, V_COMPARE, value_take_mask(g, i), a, b, predicates[n->operation]);
 }
@@ -152,7 +171,7 @@ static void compare_bits(generator *g, int i)
     const code_node *n = node(g, i);
     const bool equal = n->operation == FORMULA_BIT_EQ;
     const int a = value_register(g, n->arg[0]);
-    const operand b = value_operand(g, n->arg[1], value_next_use(g, i, n->arg[1]) < 0);
+    const operand b = second_operand(g, i, n->arg[1]);
     value_pass(g, i);
     if (g->r->wide) {
         const vector_instruction compare = { MAP_0F3A, PREFIX_66, 0x1f, W_TYPE };
@@ -165,7 +184,7 @@ static void compare_bits(generator *g, int i)
     if (!equal) emit(g, V_XOR, r, r, x86_pool(x86_constant(g->x, all_bits(g))));
 }
 
-/* Both conditions, or one of them. */
+/* Logical AND or OR of two conditions. */
 static void combine(generator *g, int i)
 {
     const code_node *n = node(g, i);
@@ -188,15 +207,14 @@ static void select_value(generator *g, int i)
                              narrow = { MAP_0F3A, PREFIX_66, g->r->f64 ? 0x4b : 0x4a, W_0 };
     const code_node *n = node(g, i);
     const int c = value_register(g, n->arg[0]), other = value_register(g, n->arg[2]);
-    const operand chosen = value_operand(g, n->arg[1], value_next_use(g, i, n->arg[1]) < 0);
+    const operand chosen = second_operand(g, i, n->arg[1]);
     value_pass(g, i);
     const int r = value_result(g, i);
     if (g->r->wide) x86_vector(g->x, wide, r, other, chosen, c, false, -1);
     else emit_immediate(g, narrow, r, other, chosen, c << 4);
 }
 
-/* Shifts by a constant. The register of the result is where other instructions have the first
- * operand. */
+/* Shifts by a constant. The register of the result is in the field of the first operand. */
 static void shift(generator *g, int i)
 {
     const code_node *n = node(g, i);
@@ -232,8 +250,7 @@ static void update(generator *g, int i)
     const int r = value_register(g, n->arg[0]);
     for (int s = 0; s < g->states; s++)
         if (g->state[s].output == n->index && g->state[s].part == n->arg[1]) move(g, g->state[s].reg, r);
-    g->upcoming[n->arg[0]] = g->next[3 * i];
-    if (g->next[3 * i] < 0) value_release(g, n->arg[0]);
+    value_pass(g, i);
 }
 
 static void read_input(generator *g, int i)

@@ -53,14 +53,14 @@ static int free_slot(generator *g)
 }
 
 /* Stores a value in the frame if it could not be read again. */
-static void keep(generator *g, int v)
+static void spill(generator *g, int v)
 {
     if (is_readable(node(g, v)) || g->slot[v] >= 0) return;
     g->slot[v] = (int16_t)free_slot(g);
     x86_vector(g->x, V_STORE, g->reg[v], 0, value_spilled(g, v), 0, false, -1);
 }
 
-/* Empties the register whose value is needed last. */
+/* Spills the value whose next use is farthest, and returns its register. */
 static int evict(generator *g)
 {
     int best = -1, far = -1;
@@ -78,14 +78,13 @@ static int evict(generator *g)
         return 0;
     }
     const int v = g->holder[best];
-    keep(g, v);
+    spill(g, v);
     g->reg[v] = -1;
     g->holder[best] = -1;
     g->used--;
     return best;
 }
 
-/* A register for a value. Prefers `wish`, if that is not -1 and free. */
 int value_take(generator *g, int v, int wish)
 {
     int r = wish;
@@ -101,7 +100,6 @@ int value_take(generator *g, int v, int wish)
     return r;
 }
 
-/* A register for an intermediate value of one operation; see give(). */
 int value_borrow(generator *g)
 {
     int r = 0;
@@ -112,16 +110,20 @@ int value_borrow(generator *g)
     return r;
 }
 
-int value_take_mask(generator *g, int v)
+int value_borrow_mask(generator *g)
 {
     for (int m = 1; m < TAIL_MASK; m++)
-        if (g->mask_holder[m] < 0) {
-            g->mask_holder[m] = (int16_t)v;
-            g->reg[v] = (int8_t)m;
-            return m;
-        }
+        if (g->mask_holder[m] < 0) return m;
     g->failed = true;
     return 1;
+}
+
+int value_take_mask(generator *g, int v)
+{
+    const int m = value_borrow_mask(g);
+    g->mask_holder[m] = (int16_t)v;
+    g->reg[v] = (int8_t)m;
+    return m;
 }
 
 /* ---- reading values ---- */
@@ -150,31 +152,29 @@ void x86_load_pool(generator *g, int reg, uint64_t bits)
     else emit(g, V_LOAD, reg, 0, from);
 }
 
-/* The value in a register. */
-int value_register(generator *g, int v)
+void value_load(generator *g, int reg, int v)
 {
     const code_node *n = node(g, v);
-    int r = g->fixed[v] >= 0 ? g->fixed[v] : g->reg[v];
-    if (r >= 0) {
-        if (!in_mask(g, v)) g->pinned |= 1u << r;
-        return r;
-    }
-    const bool stored = g->slot[v] >= 0;
-    r = value_take(g, v, -1);
-    if (stored) emit(g, V_LOAD, r, 0, value_spilled(g, v));
-    else if (is_scalar(g, v)) emit(g, V_LOAD, r, 0, value_copy(g, v));
-    else if (n->operation == CODE_INPUT) {
-        if (g->tail) x86_load_masked(g, r, value_element(g, n->index));
-        else emit(g, V_LOAD, r, 0, value_element(g, n->index));
-    } else if (n->operation == FORMULA_CONSTANT) x86_load_pool(g, r, n->bits);
+    if (g->slot[v] >= 0) emit(g, V_LOAD, reg, 0, value_spilled(g, v));
+    else if (is_scalar(g, v)) emit(g, V_LOAD, reg, 0, value_copy(g, v));
+    else if (n->operation == CODE_INPUT && g->tail) x86_load_masked(g, reg, value_element(g, n->index));
+    else if (n->operation == CODE_INPUT) emit(g, V_LOAD, reg, 0, value_element(g, n->index));
+    else if (n->operation == FORMULA_CONSTANT) x86_load_pool(g, reg, n->bits);
     else g->failed = true;
+}
+
+int value_register(generator *g, int v)
+{
+    int r = g->fixed[v] >= 0 ? g->fixed[v] : g->reg[v];
+    if (r < 0) {
+        r = value_take(g, v, -1);
+        value_load(g, r, v);
+    } else if (!in_mask(g, v)) g->pinned |= 1u << r;
     return r;
 }
 
 bool value_has_register(const generator *g, int v) { return g->fixed[v] >= 0 || g->reg[v] >= 0; }
 
-/* May the value be read from memory by an operation of node `at`? It may not if it is used again,
- * unless it is a number. */
 bool value_may_be_memory(const generator *g, int v, int last)
 {
     const code_node *n = node(g, v);
@@ -184,7 +184,6 @@ bool value_may_be_memory(const generator *g, int v, int last)
     return g->slot[v] >= 0;
 }
 
-/* The value as second operand; `last`: this is its last use. */
 operand value_operand(generator *g, int v, bool last)
 {
     const code_node *n = node(g, v);
@@ -195,7 +194,6 @@ operand value_operand(generator *g, int v, bool last)
     return value_element(g, n->index);
 }
 
-/* The next use of value v after node i. */
 int value_next_use(const generator *g, int i, int v)
 {
     const code_node *n = node(g, i);
@@ -204,7 +202,6 @@ int value_next_use(const generator *g, int i, int v)
     return -1;
 }
 
-/* Notes that node i has read its operands. */
 void value_pass(generator *g, int i)
 {
     const code_node *n = node(g, i);
@@ -218,7 +215,6 @@ void value_pass(generator *g, int i)
     }
 }
 
-/* The register of the state that node i updates and nothing else uses, or -1. */
 int value_wish(const generator *g, int i)
 {
     const int use = g->first[i];
@@ -232,5 +228,4 @@ int value_wish(const generator *g, int i)
     return -1;
 }
 
-/* The register of the result of node i, whose operands have been read. */
 int value_result(generator *g, int i) { return value_take(g, i, value_wish(g, i)); }

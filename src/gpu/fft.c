@@ -69,15 +69,15 @@ static lru_cache plan_cache = {
 
 void gpu_fourier_trim(void) { lru_clear(&plan_cache); }
 
-static void close_plan(const void *key, void *thing, int device)
+static void close_plan(const void *key, void *thing, void *device)
 {
     fft_plan *p = thing;
-    if (((const plan_key *)key)->device != device || p->closed) return;
+    if (((const plan_key *)key)->device != *(int *)device || p->closed) return;
     (void)vendor_open(LIBRARY_cufft)->cufftDestroy(p->handle);
     p->closed = true;
 }
 
-void gpu_fourier_close(int device) { lru_each(&plan_cache, close_plan, device); }
+void gpu_fourier_close(int device) { lru_each(&plan_cache, close_plan, &device); }
 
 static duet_status reopen(const plan_key *k, fft_plan *p)
 {
