@@ -1,8 +1,8 @@
 /* formula.h - the formulas of ops.def as lists of operations, for generated code.
  *
- * record_formulas.cpp compiles the formulas with a type whose operators write down what they do,
- * once for f32 and once for f64. The build writes the result to formulas.c. So the formulas have
- * one source, also for generated code. */
+ * record_formulas.cpp compiles the formulas with a type whose operators append themselves to a list,
+ * once for f32 and once for f64. The build writes the lists to formulas_f32.c and formulas_f64.c. So
+ * the formulas have one source, also for generated code. */
 #ifndef FORMULA_H
 #define FORMULA_H
 

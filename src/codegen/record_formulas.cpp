@@ -1,5 +1,5 @@
-// record_formulas.cpp - writes formulas.c (formula.h): the formulas of ops.def as lists of
-// operations. Compiled and run by the build, once for each type.
+// record_formulas.cpp - prints the formulas of ops.def as lists of operations (formula.h). The build
+// compiles and runs it once for each type.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -303,7 +303,7 @@ void reductions()
 #include <duet/ops.def>
 }
 
-// The functions of which interp_functions_tmpl.c has a loop for moderate operands.
+// Records the moderate formula of a function of one operand (MODERATES in interp_functions_tmpl.c).
 void moderate(const char *name, number (*f)(number), number (*reach)())
 {
     begin();

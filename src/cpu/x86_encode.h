@@ -32,8 +32,8 @@ typedef struct x86_code {
     int uses, uses_capacity;
 } x86_code;
 
-/* A vector instruction: its opcode map, prefix and opcode. The prefix of FLOATING instructions and
- * the bit W depend on the element type. */
+/* A vector instruction: its opcode map, prefix and opcode. PREFIX_TYPE is 66 for f64,
+ * and none for f32. */
 enum { MAP_0F = 1, MAP_0F38, MAP_0F3A };
 enum { NO_PREFIX, PREFIX_66, PREFIX_F3, PREFIX_F2, PREFIX_TYPE };
 enum { W_0, W_TYPE, W_WIDE }; /* W_TYPE: 1 for f64; W_WIDE: the same, but 0 for AVX2 */

@@ -24,7 +24,7 @@ static void list_operators(void)
 
 /* ---- random programs ---- */
 
-/* Functions, of which most have long code, are one in four. */
+/* One in four is any operator; most of those are functions with long code. */
 static int any_map(void)
 {
     static const int plain[] = { OP_add,  OP_sub,   OP_mul,     OP_div,       OP_fma,   OP_neg,     OP_abs,
@@ -245,7 +245,7 @@ static void make_polynomial(trial *t, duet_dtype type)
 
 /* ---- stores past the caches ---- */
 
-/* Results of more than 32 MB, each at its own alignment. */
+/* Results of more than 32 MB: aligned, misaligned alike, and misaligned differently. */
 static void test_streaming(void)
 {
     enum { N = 4100000, SPARE = 16 };
@@ -295,7 +295,7 @@ static void test_streaming(void)
 #define PR_MDWE_REFUSE_EXEC_GAIN 1
 #endif
 
-/* x + 1 for x = 1 .. 100. */
+/* Computes x + 1 for x = 0 .. 99. *code: whether machine code ran. */
 static bool adds(bool *code)
 {
     float x[100], y[100];
@@ -317,7 +317,7 @@ static bool adds(bool *code)
     return right;
 }
 
-/* Runs a test in a child process; `right` is its exit status. */
+/* Runs a test in a child process. Returns its exit status, or 100 if a signal ended it. */
 static int in_child(int test(void))
 {
     int status = 0;
