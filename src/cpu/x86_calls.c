@@ -2,7 +2,18 @@
 #include "x86_generator.h"
 #include <stdlib.h>
 
-static const uint8_t volatile_registers[] = { RAX, RCX, RDX, RSI, RDI, R8, R9, R10 };
+/* Stores or loads the general registers in use that a function may change: the position, its end, and
+ * addresses of operands. */
+static void save_general(generator *g, bool store)
+{
+    static const uint8_t volatile_registers[] = { RAX, RDX, RCX, RSI, RDI, R8, R9, R10 };
+    for (int k = 0; k < (int)sizeof volatile_registers; k++) {
+        const int reg = volatile_registers[k];
+        bool used = reg == RAX || reg == RDX;
+        for (int i = 0; i < PROGRAM_INPUTS + PROGRAM_OUTPUTS; i++) used |= g->pointer[i] == reg;
+        if (used) (store ? x86_store : x86_load)(g->x, reg, RSP, g->general + SAVED_REGISTERS + 8 * k);
+    }
+}
 
 /* Calls a function with the operands in the scratch part of the frame. Vector and mask registers are
  * lost. */
@@ -11,14 +22,12 @@ static void call(generator *g, int op)
     static const uint8_t call_rax[2] = { 0xff, 0xd0 };
     uint64_t address;
     memcpy(&address, &g->r->functions[2 * op + 1], sizeof address);
-    for (size_t k = 0; k < sizeof volatile_registers; k++)
-        x86_store(g->x, volatile_registers[k], RSP, g->general + SAVED_REGISTERS + 8 * (int)k);
+    save_general(g, true);
     x86_load_constant(g->x, RAX, address);
     static const uint8_t rdi_rsp[3] = { 0x48, 0x89, 0xe7 }; /* scratch is at the stack pointer */
     x86_bytes(g->x, rdi_rsp, 3);
     x86_bytes(g->x, call_rax, 2);
-    for (size_t k = 0; k < sizeof volatile_registers; k++)
-        x86_load(g->x, volatile_registers[k], RSP, g->general + SAVED_REGISTERS + 8 * (int)k);
+    save_general(g, false);
 }
 
 static void mask_memory(generator *g, int mask, int32_t at, bool store)
