@@ -45,6 +45,7 @@ typedef struct interp_code {
     uint8_t inputs, numbers, outputs; /* how many of each are used */
     /* whether it has reductions, and one of kind PLACE1, which needs row numbers */
     bool reductions, counts_rows;
+    bool large;       /* a reduction whose inputs do not stay in the caches; set after interp_compile() */
     uint32_t streams; /* bit k: output k has streaming (non-temporal) stores */
     uint32_t scalars; /* bit k: input k is a scalar */
     double seconds;   /* estimated time of one element */

@@ -306,6 +306,7 @@ void interp_compile(interp_code *c, const program *p, uint32_t scalars, uint32_t
     c->slots = p->slots;
     c->reductions = p->reductions;
     c->counts_rows = false;
+    c->large = false;
     c->scalars = scalars;
     c->streams = streams;
     c->generated = NULL;

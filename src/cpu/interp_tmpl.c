@@ -440,14 +440,27 @@ static void run_generated_row(const interp_code *c, T *value[VALUES], int64_t n)
     if (before) move_row(c, value, -before);
 }
 
+/* Reduces all rows into the same lanes. Code goes over all its rows once for each group of lanes. Inputs
+ * that come from memory are faster in their order, thus one row at a time. */
+static void reduce_into_lanes(const interp_code *c, T *value[VALUES], int64_t rows, int64_t n,
+                              const int64_t row_step[ROW])
+{
+    const int64_t part = c->large ? 1 : rows;
+    for (int64_t r = 0; r < rows; r += part) {
+        if (r > 0) advance_rows(c, value, row_step, part);
+        c->generated((void *const *)value, n, part, row_step);
+        if (c->counts_rows) *value[ROW] += (T)part;
+    }
+    if (rows > part) advance_rows(c, value, row_step, part - rows);
+}
+
 static __attribute__((noinline)) void run_generated(const interp_code *c, T *value[VALUES], int64_t rows,
                                                     int64_t n, const int64_t row_step[ROW])
 {
     static const int64_t none[ROW];
     if (rows <= 0) return;
     if (c->reductions && (!row_step || !row_step[OUTPUTS])) { /* all rows into the same lanes */
-        c->generated((void *const *)value, n, rows, row_step ? row_step : none);
-        if (c->counts_rows) *value[ROW] += (T)rows;
+        reduce_into_lanes(c, value, rows, n, row_step ? row_step : none);
         return;
     }
     for (int64_t r = 0; r < rows; r++) {

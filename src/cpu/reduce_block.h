@@ -137,6 +137,15 @@ static void read_elements(T *to, const char *from, const layout *l, int64_t firs
     }
 }
 
+/* The size of the inputs that are read in place. Others are copied to buffers, block by block. */
+static double bytes_in_place(const reduce_work *j)
+{
+    double bytes = 0;
+    for (int k = 0; k < j->s->ins; k++)
+        if (j->access[k] == IN_PLACE) bytes += (double)j->n * (double)j->outputs * sizeof(T);
+    return bytes;
+}
+
 /* Elements first .. first + n - 1 of input k, in place or copied. */
 static const T *input_elements(const reduce_work *j, const panel *p, const thread_memory *r, int k,
                                int64_t first, int64_t n)

@@ -347,7 +347,9 @@ static void prepare_work(reduce_work *j, const step *s, const frame *f, interp_c
     j->direct = is_direct(j);
     j->lanes = j->adjacent && !j->direct ? SMALLER(j->n, REDUCE_LANES) : 1;
     for (int k = 0; k < s->ins; k++) j->access[k] = input_access(j, k);
-    if (!j->direct) interp_compile(c, s->program, scalar_inputs(j), 0);
+    if (j->direct) return;
+    interp_compile(c, s->program, scalar_inputs(j), 0);
+    c->large = bytes_in_place(j) >= 16e6;
 }
 
 /* ---- memory and threads ---- */

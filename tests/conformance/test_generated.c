@@ -288,6 +288,44 @@ static void test_streaming(void)
     tap_point("stores past the caches");
 }
 
+/* Reductions of 17 MB, whose rows are computed one by one: a sum, and the index of the largest. */
+static void test_large_reductions(void)
+{
+    enum { N = 2200000 };
+    const int64_t n = N;
+    double *x = malloc(N * sizeof *x);
+    uint64_t result[2][2] = { { 0 } }; /* bits */
+    if (!CHECK(x != NULL, "no memory")) return;
+    for (int i = 0; i < N; i++) x[i] = draw(1 << 30) * 0.1;
+    program p = { .length = 3, .inputs = 1, .outputs = 2, .reductions = true };
+    p.code[0] = (instruction){ OP_mul, DUET_F64, { { FROM_INPUT, 0 }, { FROM_INPUT, 0 } } };
+    p.code[1] = (instruction){ OP_sum, DUET_F64, { { FROM_ACC, 0 } } };
+    p.code[2] = (instruction){ OP_argmax, DUET_F64, { { FROM_ACC, 0 }, { 0, 0 }, { 0, 1 } } };
+    for (int isa = 1; isa < ISAS; isa++) {
+        use_isa(isa);
+        for (int made = 0; made < 2; made++) {
+            generated_mode = made ? GENERATED_AT_ONCE : GENERATED_NEVER;
+            step s = { .kernel = KERNEL_PROGRAM, .ins = 1, .outs = 2, .inner = 1, .program = &p };
+            layout_dense(&s.in[0].at, DUET_F64, 1, &n);
+            s.in[0].slot = 2;
+            for (int k = 0; k < 2; k++) {
+                s.out[k] = (operand){ k, s.in[0].at };
+                s.out[k].at.stride[0] = 0;
+            }
+            s.out[1].at.type = DUET_I64;
+            void *data[] = { &result[made][0], &result[made][1], x };
+            const frame f = { .data = data };
+            CHECK(device_machine(HOST)->run(&s, &f) == DUET_OK, "%s", duet_error());
+            device_machine(HOST)->forget(&s);
+        }
+        for (int k = 0; k < 2; k++)
+            CHECK(result[0][k] == result[1][k], "%s: %llx, with code %llx", isa_names[isa],
+                  (unsigned long long)result[0][k], (unsigned long long)result[1][k]);
+    }
+    free(x);
+    tap_point("large reductions");
+}
+
 /* ---- refused memory, and fork ---- */
 
 #ifndef PR_SET_MDWE
@@ -371,5 +409,6 @@ int main(int argc, char **argv)
     test_random("polynomials", make_polynomial, trials / 4, 100);
     test_random("reductions", make_reductions, trials / 2, 90);
     test_streaming();
+    test_large_reductions();
     return tap_end();
 }
