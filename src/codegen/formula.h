@@ -1,8 +1,9 @@
 /* formula.h - the formulas of ops.def as lists of operations, for generated code.
  *
  * record_formulas.cpp compiles the formulas with a type whose operators append themselves to a list,
- * once for f32 and once for f64. The build writes the lists to formulas_f32.c and formulas_f64.c. So
- * the formulas have one source, also for generated code. */
+ * once for each type that programs compute in. The build writes the lists to formulas_f32.c,
+ * formulas_f64.c, formulas_i64.c and formulas_u64.c. So the formulas have one source, also for
+ * generated code. */
 #ifndef FORMULA_H
 #define FORMULA_H
 
@@ -12,14 +13,15 @@
  * size, or conditions.
  *   OPERATION(NAME, arity)
  *   ARGUMENT, CONSTANT              operand a of the formula; constant a of the type
- *   MIN, MAX                        of IEEE 754-2019, as MINIMUM and MAXIMUM
+ *   MIN, MAX                        as MINIMUM and MAXIMUM of core/scalar_ops.h
  *   INVERSE                         1 / x, for 2^-100 < |x| < 2^100
  *   RINT, FLOOR                     RINT rounds to the nearest integer, ties to even
  *   LT .. GE                        comparisons of elements; conditions
  *   BIT_EQ, BIT_NE                  comparisons of bits; conditions
  *   SELECT                          b if condition a holds, else c
  *   LEFT, RIGHT                     shifts of bits by constant b, which is not an operation
- *   LEFT_BY, RIGHT_BY               shifts by bits b; 0 for shifts by the size or more */
+ *   LEFT_BY, RIGHT_BY               shifts by bits b; 0 for shifts by the size or more
+ * Elements of i64 are signed, those of u64 unsigned. Their arithmetic wraps. */
 #define OPERATIONS(OPERATION)                                                                                \
     OPERATION(ARGUMENT, 0)                                                                                   \
     OPERATION(CONSTANT, 0)                                                                                   \
@@ -88,6 +90,6 @@ typedef struct formula_table {
     const uint64_t *constants;
 } formula_table;
 
-extern const formula_table formulas_f32, formulas_f64;
+extern const formula_table formulas_f32, formulas_f64, formulas_i64, formulas_u64;
 
 #endif

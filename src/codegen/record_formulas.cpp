@@ -14,14 +14,24 @@
 namespace
 {
 
-#ifdef T_f32
+#if defined T_f32
 typedef float real;
 typedef uint32_t word;
 #define OWN "f32"
-#else
+#elif defined T_f64
 typedef double real;
 typedef uint64_t word;
 #define OWN "f64"
+#elif defined T_i64
+typedef int64_t real;
+typedef uint64_t word;
+#define OWN "i64"
+#define FORMULA_INTEGERS
+#else
+typedef uint64_t real;
+typedef uint64_t word;
+#define OWN "u64"
+#define FORMULA_INTEGERS
 #endif
 
 // ---- the list that is being written ----
@@ -95,9 +105,8 @@ struct number {
     }
 };
 
-number constant_number(double value)
+number constant_number(real x)
 {
-    const real x = static_cast<real>(value);
     word w;
     memcpy(&w, &x, sizeof w);
     return number::of(constant(w));
@@ -116,16 +125,18 @@ real real_of(int at)
     number operator symbol(number a, number b)                                                               \
     {                                                                                                        \
         if (is_constant(a.at) && is_constant(b.at))                                                          \
-            return constant_number(static_cast<double>(real_of(a.at) symbol real_of(b.at)));                 \
+            return constant_number(static_cast<real>(real_of(a.at) symbol real_of(b.at)));                   \
         return number::of(add(FORMULA_##name, a.at, b.at));                                                  \
     }
 NUMBERS(+, ADD)
 NUMBERS(-, SUB)
 NUMBERS(*, MUL)
+#ifndef FORMULA_INTEGERS
 NUMBERS(/, DIV)
+#endif
 number operator-(number a)
 {
-    if (is_constant(a.at)) return constant_number(-static_cast<double>(real_of(a.at)));
+    if (is_constant(a.at)) return constant_number(static_cast<real>(-real_of(a.at)));
     return number::of(add(FORMULA_NEG, a.at));
 }
 
@@ -141,6 +152,7 @@ COMPARISON(>=, GE)
 condition operator&(condition a, condition b) { return { add(FORMULA_BOTH, a.at, b.at) }; }
 condition operator|(condition a, condition b) { return { add(FORMULA_EITHER, a.at, b.at) }; }
 
+#ifndef FORMULA_INTEGERS
 #define BITS_OF(symbol, name)                                                                                \
     bits operator symbol(bits a, bits b)                                                                     \
     {                                                                                                        \
@@ -171,8 +183,10 @@ bits operator~(bits a)
 }
 condition operator==(bits a, bits b) { return { add(FORMULA_BIT_EQ, a.at, b.at) }; }
 condition operator!=(bits a, bits b) { return { add(FORMULA_BIT_NE, a.at, b.at) }; }
+#endif
 
 number select(condition c, number a, number b) { return number::of(add(FORMULA_SELECT, c.at, a.at, b.at)); }
+#ifndef FORMULA_INTEGERS
 number one(int operation, number x) { return number::of(add(operation, x.at)); }
 number two(int operation, number x, number y) { return number::of(add(operation, x.at, y.at)); }
 number fused(number a, number b, number c) { return number::of(add(FORMULA_FMA, a.at, b.at, c.at)); }
@@ -185,14 +199,51 @@ bool begin_loop(condition)
     has_loop = true;
     return false;
 }
+#endif
 
 // ---- the formulas, with these types in place of T and BITS ----
 
-#define T             number
-#define BITS          bits
-#define K(c)          constant_number(static_cast<double>(c))
+#define T            number
+#define BITS         bits
+#define K(c)         constant_number(static_cast<real>(c))
+#define SEL(c, a, b) select(c, a, b)
+#define FN_DECL      [[maybe_unused]] static inline
+#ifdef FORMULA_INTEGERS
+// The functions of integer.h. Divisions and powers have branches and loops, and are not recorded.
+// FORMULA_LEFT_BY and FORMULA_RIGHT_BY give 0 where the shift is too large.
+template <class... Any> number not_recorded(Any...)
+{
+    has_loop = true;
+    return K(0);
+}
+#define own_floor_divide not_recorded
+#define own_remainder    not_recorded
+#define own_fmod         not_recorded
+#define own_pow          not_recorded
+number own_shift_left(number x, number y) { return number::of(add(FORMULA_LEFT_BY, x.at, y.at)); }
+number logical_right(number x, number y) { return number::of(add(FORMULA_RIGHT_BY, x.at, y.at)); }
+number operator&(number a, number b) { return number::of(add(FORMULA_BIT_AND, a.at, b.at)); }
+number operator|(number a, number b) { return number::of(add(FORMULA_BIT_OR, a.at, b.at)); }
+number operator^(number a, number b) { return number::of(add(FORMULA_BIT_XOR, a.at, b.at)); }
+number operator~(number a) { return number::of(add(FORMULA_BIT_NOT, a.at)); }
+#ifdef T_i64
+// The shift of a negative x inverts its bits before and after.
+number own_shift_right(number x, number y)
+{
+    const number sign = select(x < K(0), K(-1), K(0));
+    return logical_right(x ^ sign, y) ^ sign;
+}
+#define ABS(x) MAXIMUM(x, -(x))
+#else
+number own_shift_right(number x, number y) { return logical_right(x, y); }
+#define ABS(x) (x)
+#endif
+#define FMA(a, b, c)  ((a) * (b) + (c))
+#define MINIMUM(a, b) number::of(add(FORMULA_MIN, (a).at, (b).at))
+#define MAXIMUM(a, b) number::of(add(FORMULA_MAX, (a).at, (b).at))
+#define FN(f)         own_##f
+#else
 #define INF           K(INFINITY)
-#define SEL(c, a, b)  select(c, a, b)
 #define FMA(a, b, c)  fused(a, b, c)
 #define SQRT(x)       one(FORMULA_SQRT, x)
 #define ABS(x)        one(FORMULA_ABS, x)
@@ -208,16 +259,16 @@ bool begin_loop(condition)
 #define MAP(name, x)  map_##name(x)
 #define SELDOM(c)
 #define AGAIN(c) if (begin_loop(c))
-#define FN_DECL  [[maybe_unused]] static inline
 #include "vmath.h"
+#endif
 
-#define DUET_MAP1(name, formula, ...)                                                                        \
-    number map_##name(number x) { return formula; }
-#define DUET_MAP2(name, formula, ...)                                                                        \
-    number map_##name(number x, number y) { return formula; }
-#define DUET_MAP3(name, formula, ...)                                                                        \
+#define ROW1(name, formula, ...)                                                                             \
+    number map_##name([[maybe_unused]] number x) { return formula; }
+#define ROW2(name, formula, ...)                                                                             \
+    number map_##name([[maybe_unused]] number x, [[maybe_unused]] number y) { return formula; }
+#define ROW3(name, formula, ...)                                                                             \
     number map_##name(number x, number y, number z) { return formula; }
-#include <duet/ops.def>
+#include "typed_ops.def"
 
 // ---- writing ----
 
@@ -230,7 +281,7 @@ void begin()
     has_loop = false;
 }
 
-std::string tables; // the designators of formulas_f32 or formulas_f64
+std::string tables; // the designators of the type's formula_table
 
 // Writes the operations that the results need.
 void end(const char *part, const char *name, const std::vector<int> &results)
@@ -265,34 +316,34 @@ void end(const char *part, const char *name, const std::vector<int> &results)
 
 void maps()
 {
-#define DUET_MAP1(name, ...)                                                                                 \
+#define ROW1(name, ...)                                                                                      \
     begin();                                                                                                 \
     end("of", #name, { map_##name(argument(0)).at });
-#define DUET_MAP2(name, ...)                                                                                 \
+#define ROW2(name, ...)                                                                                      \
     begin();                                                                                                 \
     end("of", #name, { map_##name(argument(0), argument(1)).at });
-#define DUET_MAP3(name, ...)                                                                                 \
+#define ROW3(name, ...)                                                                                      \
     begin();                                                                                                 \
     end("of", #name, { map_##name(argument(0), argument(1), argument(2)).at });
-#include <duet/ops.def>
+#include "typed_ops.def"
 }
 
 void reductions()
 {
-#define DUET_FOLD1(name, start, take, ...)                                                                   \
+#define REDUCE_ROW1(name, start, take, ...)                                                                  \
     {                                                                                                        \
         begin();                                                                                             \
         [[maybe_unused]] const number x = argument(0), y = argument(1), a = argument(2);                     \
         end("of", #name, { (take).at });                                                                     \
     }
-#define DUET_FOLD2 DUET_FOLD1
-#define DUET_PLACE1(name, better, ...)                                                                       \
+#define REDUCE_ROW2 REDUCE_ROW1
+#define PLACE_ROW1(name, better, ...)                                                                        \
     {                                                                                                        \
         begin();                                                                                             \
         const number x = argument(0), a = argument(1);                                                       \
         end("of", #name, { (better).at });                                                                   \
     }
-#define DUET_MOMENT1(name, take, ...)                                                                        \
+#define MOMENT_ROW1(name, take, ...)                                                                         \
     {                                                                                                        \
         begin();                                                                                             \
         const number x = argument(0);                                                                        \
@@ -300,9 +351,10 @@ void reductions()
         take;                                                                                                \
         end("of", #name, { a1.at, a2.at, a3.at });                                                           \
     }
-#include <duet/ops.def>
+#include "typed_ops.def"
 }
 
+#ifndef FORMULA_INTEGERS
 // Records the moderate formula of a function of one operand (MODERATES in interp_functions_tmpl.c).
 void moderate(const char *name, number (*f)(number), number (*reach)())
 {
@@ -314,6 +366,7 @@ void moderate(const char *name, number (*f)(number), number (*reach)())
     std::snprintf(text, sizeof text, "    .reach[OP_%s] = %a,\n", name, most);
     tables += text;
 }
+#endif
 
 } // namespace
 
@@ -322,11 +375,13 @@ int main()
     std::printf("/* Made by record_formulas.cpp. */\n#include \"formula.h\"\n");
     maps();
     reductions();
+#ifndef FORMULA_INTEGERS
     moderate("exp", own_exp_moderate, own_exp_reach);
     moderate("sigmoid", own_sigmoid_moderate, own_sigmoid_reach);
     moderate("sin", own_sin_moderate, own_angle_reach);
     moderate("cos", own_cos_moderate, own_angle_reach);
     moderate("tan", own_tan_moderate, own_angle_reach);
+#endif
     std::printf("static const uint64_t constants[] = {\n");
     for (const uint64_t c : constants) std::printf("    0x%llx,\n", static_cast<unsigned long long>(c));
     std::printf("};\nconst formula_table formulas_" OWN " = {\n%s    .constants = constants,\n};\n",
