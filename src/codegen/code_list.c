@@ -1,5 +1,6 @@
 /* code_list.c - makes the list of operations of a program. */
 #include "code_list.h"
+#include "dtype.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@ _Static_assert(CODE_LENGTH < INT16_MAX, "places fit");
 typedef struct builder {
     code_list *l;
     const program *p;
+    duet_dtype type;
     const formula_table *formulas;
     bool failed;
     int acc, slot[PROGRAM_SLOTS];
@@ -24,8 +26,17 @@ static const uint8_t arities[CODE_OPERATIONS] = {
     [CODE_FMS] = 3,
     [CODE_FNMA] = 3,
     [CODE_FNMS] = 3,
+    [CODE_WRAP] = 1,
     [CODE_GUARD] = 2,
 };
+
+const formula_table *code_formulas(duet_dtype type)
+{
+    if (type == DUET_F32) return &formulas_f32;
+    if (type == DUET_F64) return &formulas_f64;
+    if (type == DUET_I64) return &formulas_i64;
+    return type == DUET_U64 ? &formulas_u64 : NULL;
+}
 
 /* ---- nodes ---- */
 
@@ -173,10 +184,14 @@ static void reduce_to_index(builder *b, int op, int output, int x)
 {
     const int a = state_of(b, output, 0), at = state_of(b, output, 1), row = operation(b, CODE_ROW, 0, 0, 0);
     const int arguments[2] = { x, a };
-    const int better = operation(b, FORMULA_EITHER, operation(b, FORMULA_NE, x, x, 0),
-                                 inlined(b, &b->formulas->of[op], arguments, 0), 0);
-    const int wins = operation(b, FORMULA_EITHER, operation(b, FORMULA_LT, at, constant(b, 0), 0),
-                               operation(b, FORMULA_BOTH, operation(b, FORMULA_EQ, a, a, 0), better, 0), 0);
+    int better = inlined(b, &b->formulas->of[op], arguments, 0);
+    if (b->type == DUET_F32 || b->type == DUET_F64) {
+        better = operation(b, FORMULA_EITHER, operation(b, FORMULA_NE, x, x, 0), better, 0);
+        better = operation(b, FORMULA_BOTH, operation(b, FORMULA_EQ, a, a, 0), better, 0);
+    }
+    const int absent = b->type == DUET_U64 ? operation(b, FORMULA_GT, at, constant(b, INT64_MAX), 0)
+                                           : operation(b, FORMULA_LT, at, constant(b, 0), 0);
+    const int wins = operation(b, FORMULA_EITHER, absent, better, 0);
     b->state[output][0] = operation(b, FORMULA_SELECT, wins, x, a);
     b->state[output][1] = operation(b, FORMULA_SELECT, wins, row, at);
 }
@@ -206,6 +221,16 @@ static int source_of(builder *b, source s)
     }
 }
 
+/* x as an element of an integer type, and back. */
+static int wrapped(builder *b, int x, int type)
+{
+    if (type == DUET_BOOL) {
+        const int zero = constant(b, 0);
+        return operation(b, FORMULA_SELECT, operation(b, FORMULA_BIT_NE, x, zero, 0), constant(b, 1), zero);
+    }
+    return dtypes[type].bytes == 8 ? x : indexed(b, CODE_WRAP, type, x, 0);
+}
+
 static void instruction_of(builder *b, const instruction *i)
 {
     int x[3] = { 0 };
@@ -217,8 +242,9 @@ static void instruction_of(builder *b, const instruction *i)
         indexed(b, CODE_STORE, i->arg[0].index, b->acc, 0);
         return;
     }
-    if (i->op == OP_LOAD) {
+    if (i->op == OP_LOAD || i->op == OP_WRAP) {
         b->acc = source_of(b, i->arg[0]);
+        if (i->op == OP_WRAP) b->acc = wrapped(b, b->acc, i->arg[1].index);
         return;
     }
     for (int k = 0; k < op_infos[i->op].arity; k++) x[k] = source_of(b, i->arg[k]);
@@ -249,6 +275,49 @@ static void sweep(code_list *l)
         l->node[length++] = n;
     }
     l->length = length;
+}
+
+/* How many low bits of operand k a node needs, of which `bits` low bits are needed. */
+static int operand_bits(const code_node *n, int k, int bits)
+{
+    switch (n->operation) {
+    case FORMULA_ADD:
+    case FORMULA_SUB:
+    case FORMULA_MUL:
+    case FORMULA_NEG:
+    case FORMULA_BIT_AND:
+    case FORMULA_BIT_OR:
+    case FORMULA_BIT_XOR:
+    case FORMULA_BIT_NOT: return bits;
+    case FORMULA_LEFT_BY: return k == 0 ? bits : 64;
+    case FORMULA_SELECT: return k > 0 ? bits : 64;
+    case CODE_WRAP: {
+        const int kept = 8 * (int)dtypes[n->index].bytes;
+        return kept < bits ? kept : bits;
+    }
+    default: return 64;
+    }
+}
+
+void code_list_drop_wraps(code_list *l, int bits)
+{
+    int16_t *need = l->table, *to = l->table; /* not used any more */
+    for (int i = 0; i < l->length; i++) need[i] = 0;
+    for (int i = l->length; i-- > 0;) {
+        const code_node *n = &l->node[i];
+        if (n->operation == CODE_STORE) need[i] = (int16_t)bits;
+        for (int k = 0; k < n->arity; k++) {
+            const int of = n->operation == CODE_STORE ? bits : operand_bits(n, k, need[i]);
+            if (of > need[n->arg[k]]) need[n->arg[k]] = (int16_t)of;
+        }
+    }
+    for (int i = 0; i < l->length; i++) {
+        code_node *n = &l->node[i];
+        for (int k = 0; k < n->arity; k++) n->arg[k] = to[n->arg[k]];
+        const bool drop = n->operation == CODE_WRAP && need[i] <= 8 * (int)dtypes[n->index].bytes;
+        to[i] = drop ? n->arg[0] : (int16_t)i;
+    }
+    sweep(l);
 }
 
 /* An output may be an input. So no input is read after a store: if one would be, all stores move to
@@ -297,18 +366,17 @@ static int most_nodes(const program *p, const formula_table *formulas)
     return most;
 }
 
-bool code_list_make(code_list *l, const program *p, bool f64)
+bool code_list_make(code_list *l, const program *p, duet_dtype type)
 {
-    builder b = { .l = l, .p = p };
+    builder b = { .l = l, .p = p, .type = type, .formulas = code_formulas(type) };
     *l = (code_list){ .entries = 256 };
-    const int most = most_nodes(p, f64 ? &formulas_f64 : &formulas_f32);
+    const int most = most_nodes(p, b.formulas);
     if (most > CODE_LENGTH) return false;
     while (l->entries < 2 * (unsigned)most) l->entries *= 2;
     l->table = malloc(l->entries * sizeof *l->table);
     if (!l->table) return false;
     memset(l->table, 0xff, l->entries * sizeof *l->table);
     memset(b.state, 0xff, sizeof b.state);
-    b.formulas = f64 ? &formulas_f64 : &formulas_f32;
     for (int i = 0; i < p->length && !b.failed; i++) instruction_of(&b, &p->code[i]);
     store_states(&b);
     if (!b.failed) {

@@ -14,6 +14,7 @@
  *   STORE              output `index` = arg[0]; no value
  *   UPDATE             part arg[1] of the state of reduction `index` = arg[0]; no value
  *   FMS, FNMA, FNMS    a b - c, c - a b, -(a b) - c, rounded once
+ *   WRAP               arg[0], an integer, as an element of the narrower integer type `index`, and back
  *   CALL               row `index` of ops.def of the operands, by a compiled function
  *   GUARD              arg[1], the moderate formula of row `index` of operand arg[0]; where that is
  *                      not moderate, what CALL gives */
@@ -28,6 +29,7 @@ enum {
     CODE_FMS,
     CODE_FNMA,
     CODE_FNMS,
+    CODE_WRAP,
     CODE_CALL,
     CODE_GUARD,
     CODE_OPERATIONS
@@ -49,10 +51,17 @@ typedef struct code_list {
     unsigned entries;
 } code_list;
 
-/* Makes the list of a program of f64, else f32. Values without a use are left out. The caller frees it
- * with code_list_free(), also after an error.
+/* The formulas of a type in which programs compute; NULL for other types. */
+const formula_table *code_formulas(duet_dtype type);
+
+/* Makes the list of a program that computes in f32, f64, i64 or u64. Values without a use are left
+ * out. The caller frees it with code_list_free(), also after an error.
  * Errors    false if there is no memory, or if the list would be too long */
-bool code_list_make(code_list *l, const program *p, bool f64);
+bool code_list_make(code_list *l, const program *p, duet_dtype type);
+
+/* Leaves out each WRAP that changes only bits on which no result depends. bits: how many low bits of a
+ * stored integer the outputs keep. */
+void code_list_drop_wraps(code_list *l, int bits);
 void code_list_free(code_list *l);
 
 #endif

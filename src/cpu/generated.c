@@ -55,7 +55,7 @@ static bool is_possible(void)
 static bool write_code(x86_code *x, const key *k)
 {
     kernel_request r = { .wide = k->form.wide,
-                         .f64 = k->form.type == DUET_F64,
+                         .type = (duet_dtype)k->form.type,
                          .scalars = k->form.scalars,
                          .streams = k->form.streams,
                          .inputs = k->form.inputs,
@@ -67,7 +67,9 @@ static bool write_code(x86_code *x, const key *k)
     code_list l;
     *x = (x86_code){ 0 };
     r.list = &l;
-    const bool done = code_list_make(&l, &k->program, r.f64) && x86_kernel(x, &r);
+    bool done = code_list_make(&l, &k->program, r.type);
+    if (done) code_list_drop_wraps(&l, k->form.bits);
+    done = done && x86_kernel(x, &r);
     code_list_free(&l);
     return done;
 }
@@ -111,7 +113,7 @@ static __attribute__((noinline)) void find(generated_use *u, const program *p, c
 {
     key k;
     u->refused = true;
-    if (!is_possible() || (form->type != DUET_F32 && form->type != DUET_F64)) return;
+    if (!is_possible() || !code_formulas((duet_dtype)form->type)) return;
     memset(&k, 0, sizeof k);
     k.form = *form;
     const size_t length = program_bytes(p);

@@ -28,10 +28,10 @@ typedef struct generated_use {
 /* What code is made for, besides the program. Without padding, which would differ in equal keys. */
 typedef struct generated_form {
     uint32_t scalars, streams;                   /* as for interp_compile */
-    uint8_t type;                                /* f32 or f64 */
+    uint8_t type;                                /* f32, f64, i64 or u64 */
     uint8_t wide;                                /* 1: AVX-512, 0: AVX2 */
     uint8_t inputs, numbers, outputs, row, part; /* as of kernel_request */
-    uint8_t zero;
+    uint8_t bits;                                /* as for code_list_drop_wraps */
     const void *functions; /* interp_functions: pairs of which the second one is called */
 } generated_form;
 _Static_assert(sizeof(generated_form) == 16 + sizeof(void *), "no padding");

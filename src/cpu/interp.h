@@ -65,8 +65,8 @@ void NAME(interp_compile)(interp_code *c, const program *p, uint32_t scalars, ui
 #define interp_compile NAME(interp_compile)
 
 /* Makes machine code for a step with this program, which is about to run for `seconds`, if that is
- * worth it. c was compiled from p. */
-void NAME(interp_generate)(interp_code *c, const program *p, generated_use *u, double seconds);
+ * worth it. c was compiled from p. bits: how many low bits of a stored integer the outputs keep. */
+void NAME(interp_generate)(interp_code *c, const program *p, generated_use *u, double seconds, int bits);
 #define interp_generate NAME(interp_generate)
 
 /* Compiles a row of fused.def, with operands in[0 .. 2], numbers 0 and 1, and output 0. */

@@ -343,7 +343,7 @@ void interp_compile_fused(interp_code *c, int kernel, int inputs, uint32_t scala
     };
 }
 
-void interp_generate(interp_code *c, const program *p, generated_use *u, double seconds)
+void interp_generate(interp_code *c, const program *p, generated_use *u, double seconds, int bits)
 {
 #if VECTOR_BYTES >= 32
     const generated_form form = { .scalars = c->scalars,
@@ -355,6 +355,7 @@ void interp_generate(interp_code *c, const program *p, generated_use *u, double 
                                   .outputs = OUTPUTS,
                                   .row = ROW,
                                   .part = INTERP_PART,
+                                  .bits = (uint8_t)bits,
                                   .functions = interp_functions };
     c->generated = generated_for(u, p, &form, seconds);
 #endif

@@ -409,12 +409,24 @@ static void run_work(const program_plan *p, const step *s, const frame *f, int t
     else run_part(&w, 0, 1);
 }
 
+/* How many low bits of a stored integer the outputs keep. Other types depend on all bits. */
+static int stored_bits(const step *s)
+{
+    int bits = dtype_is_integer(OWN_TYPE) ? 8 : 64;
+    for (int k = 0; k < s->outs; k++) {
+        const duet_dtype type = s->out[k].at.type;
+        const int kept = dtype_is_integer(type) ? 8 * (int)dtypes[type].bytes : 64;
+        bits = kept > bits ? kept : bits;
+    }
+    return bits;
+}
+
 static void run_plan(program_plan *p, const step *s, const frame *f)
 {
     const int threads = threads_for(p->seconds);
     if (p->count == 0) return;
     if (!p->code.generated && s->kernel == KERNEL_PROGRAM)
-        interp_generate(&p->code, s->program, &p->cache.generated, p->seconds);
+        interp_generate(&p->code, s->program, &p->cache.generated, p->seconds, stored_bits(s));
     if (p->single_row && threads <= 1) run_single_row(p, s, f);
     else run_work(p, s, f, threads);
 }

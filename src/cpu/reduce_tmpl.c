@@ -448,7 +448,7 @@ static void generate(const reduce_work *j, interp_code *c, double seconds)
         if (!k) return;
         k->owner = NAME(run_reduce);
     }
-    interp_generate(c, s->program, &k->generated, seconds);
+    interp_generate(c, s->program, &k->generated, seconds, 64);
 }
 
 /* memory: STACK_ELEMENTS of them, or, if the plan gives memory, as many as needed. bytes: if not NULL,

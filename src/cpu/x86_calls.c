@@ -66,9 +66,17 @@ static uint8_t live_masks(const generator *g)
     return live;
 }
 
+/* Functions of integers for which the interpreter is faster, because it computes several vectors with
+ * each call: powers, and for u64 without AVX-512 also divisions. */
+static bool is_slow(const generator *g, int op)
+{
+    return has_integers(g) && (op == OP_pow || (g->r->type == DUET_U64 && !g->r->wide));
+}
+
 void x86_call(generator *g, int i)
 {
     const code_node *n = node(g, i);
+    g->failed |= is_slow(g, n->index);
     for (int k = 0; k < n->arity; k++)
         emit(g, V_STORE, value_register(g, n->arg[k]), 0, x86_memory(RSP, -1, 8 * k * g->bytes));
     value_pass(g, i);
@@ -83,11 +91,11 @@ void x86_call(generator *g, int i)
 void x86_guard(generator *g, int i)
 {
     const code_node *n = node(g, i);
-    const formula_table *t = g->r->f64 ? &formulas_f64 : &formulas_f32;
+    const formula_table *t = is_eight(g) ? &formulas_f64 : &formulas_f32;
     const double reach = t->reach[n->index];
     const float narrow = (float)reach;
     uint64_t limit = 0;
-    if (g->r->f64) memcpy(&limit, &reach, 8);
+    if (is_eight(g)) memcpy(&limit, &reach, 8);
     else memcpy(&limit, &narrow, 4);
     const int x = value_register(g, n->arg[0]), y = value_register(g, n->arg[1]), a = value_borrow(g);
     emit(g, V_AND, a, x, x86_pool(x86_constant(g->x, all_bits(g) & ~sign_bit(g))));

@@ -1,4 +1,4 @@
-/* x86_encode.h - writes instructions of AVX-512 or AVX2 for elements of f32 or f64. */
+/* x86_encode.h - writes instructions of AVX-512 or AVX2 for elements of four or eight bytes. */
 #ifndef X86_ENCODE_H
 #define X86_ENCODE_H
 

@@ -94,6 +94,12 @@ static inline bool is_readable(const code_node *n)
     return n->operation == CODE_INPUT || n->operation == CODE_NUMBER || n->operation == FORMULA_CONSTANT;
 }
 
+/* Have elements eight bytes, else four? */
+static inline bool is_eight(const generator *g) { return g->size == 8; }
+static inline bool has_integers(const generator *g)
+{
+    return g->r->type == DUET_I64 || g->r->type == DUET_U64;
+}
 static inline const code_node *node(const generator *g, int v) { return &g->l->node[v]; }
 static inline bool in_mask(const generator *g, int v) { return g->r->wide && is_condition(node(g, v)); }
 static inline bool is_scalar(const generator *g, int v) { return g->scalar[v] >= 0; }
@@ -116,11 +122,15 @@ static inline void move(generator *g, int to, int from)
     if (to != from) emit(g, V_LOAD, to, 0, x86_register(from));
 }
 
-static inline uint64_t sign_bit(const generator *g) { return g->r->f64 ? (uint64_t)1 << 63 : 0x80000000u; }
+static inline uint64_t sign_bit(const generator *g) { return is_eight(g) ? (uint64_t)1 << 63 : 0x80000000u; }
 
-static inline uint64_t all_bits(const generator *g) { return g->r->f64 ? ~(uint64_t)0 : 0xffffffffu; }
+static inline uint64_t all_bits(const generator *g) { return is_eight(g) ? ~(uint64_t)0 : 0xffffffffu; }
 
-static inline uint64_t one_bits(const generator *g) { return g->r->f64 ? 0x3ff0000000000000u : 0x3f800000u; }
+static inline uint64_t one_bits(const generator *g)
+{
+    if (has_integers(g)) return 1;
+    return is_eight(g) ? 0x3ff0000000000000u : 0x3f800000u;
+}
 
 static inline void x86_patch(generator *g, int at, int target)
 {
@@ -175,6 +185,8 @@ void x86_store_masked(generator *g, int reg, operand to);
 void x86_load_pool(generator *g, int reg, uint64_t bits); /* all elements = a constant */
 
 /* ---- operations ---- */
+
+extern const vector_instruction x86_add_bits[2], x86_sub_bits[2]; /* of 4 and 8 bytes */
 
 void x86_operation(generator *g, int i); /* the code of node i */
 void x86_call(generator *g, int i);

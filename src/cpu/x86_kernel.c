@@ -5,6 +5,7 @@
  *
  * The frame, from the stack pointer on: operands of called functions, registers saved during
  * calls, a copy of each number and scalar, general registers, and stored values. */
+#include "dtype.h"
 #include "x86_generator.h"
 #include <stdlib.h>
 
@@ -150,7 +151,8 @@ static void reduce_columns(generator *g, int vectors, bool tail)
     for (int v = 0; v < vectors; v++) body(g, v, tail);
     for (int k = 0; k < PROGRAM_INPUTS; k++)
         if (g->pointer[k] >= 0) x86_add_memory(g->x, g->pointer[k], RSP, g->general + STEPS + 8 * k);
-    if (g->counts_rows) emit(g, V_ADD, g->row_reg, g->row_reg, x86_pool(x86_constant(g->x, one_bits(g))));
+    const vector_instruction add = has_integers(g) ? x86_add_bits[1] : V_ADD;
+    if (g->counts_rows) emit(g, add, g->row_reg, g->row_reg, x86_pool(x86_constant(g->x, one_bits(g))));
     x86_bytes(g->x, count_down, 4);
     x86_u32(g->x, (uint32_t)left);
     x86_patch(g, jump_if(g, IF_NOT_ZERO), top);
@@ -378,11 +380,11 @@ static void reserve_registers(generator *g, int vectors, int most_used)
 bool x86_kernel(x86_code *x, const kernel_request *r)
 {
     generator g = { .x = x, .r = r, .l = r->list };
-    *x = (x86_code){ .wide = r->wide, .f64 = r->f64, .byte = malloc(4096) };
+    *x = (x86_code){ .wide = r->wide, .f64 = dtypes[r->type].bytes == 8, .byte = malloc(4096) };
     if (x->byte) x->capacity = 4096;
     g.registers = r->wide ? 32 : 16;
     g.bytes = x86_vector_bytes(x);
-    g.size = r->f64 ? 8 : 4;
+    g.size = (int)dtypes[r->type].bytes;
     if (find_uses(&g)) {
         survey(&g);
         lay_out_frame(&g);

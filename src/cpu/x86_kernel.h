@@ -8,7 +8,8 @@
 /* Where a kernel finds its operands in the table of addresses that it gets, and what it may call. */
 typedef struct kernel_request {
     const code_list *list;
-    bool wide, f64;                    /* AVX-512, else AVX2; the element type */
+    bool wide;                         /* AVX-512, else AVX2 */
+    duet_dtype type;                   /* f32, f64, i64 or u64 */
     uint32_t scalars;                  /* bit k: input k is one element for the whole run */
     uint32_t streams;                  /* bit k: output k is written with streaming stores */
     int inputs, numbers, outputs, row; /* places of the first input, number, output, and of the row */

@@ -1,5 +1,11 @@
 /* x86_operations.c - the instructions of each operation. */
+#include "dtype.h"
 #include "x86_generator.h"
+
+const vector_instruction x86_add_bits[2] = { { MAP_0F, PREFIX_66, 0xfe, W_TYPE },
+                                             { MAP_0F, PREFIX_66, 0xd4, W_TYPE } };
+const vector_instruction x86_sub_bits[2] = { { MAP_0F, PREFIX_66, 0xfa, W_TYPE },
+                                             { MAP_0F, PREFIX_66, 0xfb, W_TYPE } };
 
 static bool is_last_use(const generator *g, int i, int v) { return value_next_use(g, i, v) < 0; }
 
@@ -180,7 +186,7 @@ static void compare_bits(generator *g, int i)
     }
     const vector_instruction f32 = { MAP_0F, PREFIX_66, 0x76, W_0 }, f64 = { MAP_0F38, PREFIX_66, 0x29, W_0 };
     const int r = value_result(g, i);
-    emit(g, g->r->f64 ? f64 : f32, r, a, b);
+    emit(g, is_eight(g) ? f64 : f32, r, a, b);
     if (!equal) emit(g, V_XOR, r, r, x86_pool(x86_constant(g->x, all_bits(g))));
 }
 
@@ -204,7 +210,7 @@ static void combine(generator *g, int i)
 static void select_value(generator *g, int i)
 {
     const vector_instruction wide = { MAP_0F38, PREFIX_66, 0x65, W_TYPE },
-                             narrow = { MAP_0F3A, PREFIX_66, g->r->f64 ? 0x4b : 0x4a, W_0 };
+                             narrow = { MAP_0F3A, PREFIX_66, is_eight(g) ? 0x4b : 0x4a, W_0 };
     const code_node *n = node(g, i);
     const int c = value_register(g, n->arg[0]), other = value_register(g, n->arg[2]);
     const operand chosen = second_operand(g, i, n->arg[1]);
@@ -218,7 +224,7 @@ static void select_value(generator *g, int i)
 static void shift(generator *g, int i)
 {
     const code_node *n = node(g, i);
-    const vector_instruction shift = { MAP_0F, PREFIX_66, g->r->f64 ? 0x73 : 0x72, W_TYPE };
+    const vector_instruction shift = { MAP_0F, PREFIX_66, is_eight(g) ? 0x73 : 0x72, W_TYPE };
     const int a = value_register(g, n->arg[0]);
     value_pass(g, i);
     emit_immediate(g, shift, n->operation == FORMULA_LEFT ? 6 : 2, value_result(g, i), x86_register(a),
@@ -228,7 +234,7 @@ static void shift(generator *g, int i)
 static void multiply_bits(generator *g, int i)
 {
     const vector_instruction multiply = { MAP_0F38, PREFIX_66, 0x40, W_WIDE };
-    if (g->r->f64 && !g->r->wide) g->failed = true; /* AVX2 has no such instruction */
+    if (is_eight(g) && !g->r->wide) g->failed = true; /* AVX2 has no such instruction */
     binary(g, i, multiply, true, -1);
 }
 
@@ -253,6 +259,150 @@ static void update(generator *g, int i)
     value_pass(g, i);
 }
 
+/* ---- integers ---- */
+
+/* The low half of a product. AVX2 multiplies only halves of elements. */
+static void multiply(generator *g, int i)
+{
+    static const vector_instruction V_HALVES = { MAP_0F, PREFIX_66, 0xf4, W_TYPE },
+                                    V_SHIFT = { MAP_0F, PREFIX_66, 0x73, W_TYPE };
+    const code_node *n = node(g, i);
+    if (g->r->wide) {
+        multiply_bits(g, i);
+        return;
+    }
+    const int a = value_register(g, n->arg[0]), b = value_register(g, n->arg[1]);
+    const int s = value_borrow(g), t = value_borrow(g), r = value_take(g, i, -1);
+    emit_immediate(g, V_SHIFT, 2, s, x86_register(a), 32);
+    emit(g, V_HALVES, s, s, x86_register(b));
+    emit_immediate(g, V_SHIFT, 2, t, x86_register(b), 32);
+    emit(g, V_HALVES, t, t, x86_register(a));
+    emit(g, x86_add_bits[1], s, s, x86_register(t));
+    emit_immediate(g, V_SHIFT, 6, s, x86_register(s), 32);
+    emit(g, V_HALVES, r, a, x86_register(b));
+    emit(g, x86_add_bits[1], r, r, x86_register(s));
+    g->pinned &= ~(1u << s | 1u << t);
+    value_pass(g, i);
+}
+
+static void negate(generator *g, int i)
+{
+    const int x = value_register(g, node(g, i)->arg[0]), zero = value_borrow(g);
+    x86_load_pool(g, zero, 0);
+    value_pass(g, i);
+    g->pinned &= ~(1u << zero);
+    emit(g, x86_sub_bits[1], value_result(g, i), zero, x86_register(x));
+}
+
+/* r = a > b by AVX2, which has this comparison for signed integers only. Unsigned ones are in the order
+ * of signed ones whose sign bits are inverted. r is neither a nor b. */
+static void is_greater(generator *g, int r, int a, int b)
+{
+    static const vector_instruction V_GREATER = { MAP_0F38, PREFIX_66, 0x37, W_0 };
+    if (g->r->type == DUET_I64) {
+        emit(g, V_GREATER, r, a, x86_register(b));
+        return;
+    }
+    const operand sign = x86_pool(x86_constant(g->x, sign_bit(g)));
+    const int t = value_borrow(g);
+    emit(g, V_XOR, r, a, sign);
+    emit(g, V_XOR, t, b, sign);
+    emit(g, V_GREATER, r, r, x86_register(t));
+    g->pinned &= ~(1u << t);
+}
+
+/* A comparison by AVX2. */
+static void compare_narrow(generator *g, int i)
+{
+    static const vector_instruction V_EQUAL = { MAP_0F38, PREFIX_66, 0x29, W_0 };
+    const code_node *n = node(g, i);
+    const int how = n->operation;
+    const int a = value_register(g, n->arg[0]), b = value_register(g, n->arg[1]), r = value_take(g, i, -1);
+    if (how == FORMULA_EQ || how == FORMULA_NE) emit(g, V_EQUAL, r, a, x86_register(b));
+    else if (how == FORMULA_GT || how == FORMULA_LE) is_greater(g, r, a, b);
+    else is_greater(g, r, b, a);
+    if (how == FORMULA_NE || how == FORMULA_LE || how == FORMULA_GE)
+        emit(g, V_XOR, r, r, x86_pool(x86_constant(g->x, all_bits(g))));
+    value_pass(g, i);
+}
+
+static void compare_integers(generator *g, int i)
+{
+    static const uint8_t predicates[] = { [FORMULA_LT] = 1, [FORMULA_LE] = 2, [FORMULA_EQ] = 0,
+                                          [FORMULA_NE] = 4, [FORMULA_GT] = 6, [FORMULA_GE] = 5 };
+    const code_node *n = node(g, i);
+    if (!g->r->wide) {
+        compare_narrow(g, i);
+        return;
+    }
+    const vector_instruction compare = { MAP_0F3A, PREFIX_66, g->r->type == DUET_I64 ? 0x1f : 0x1e, W_TYPE };
+    const int a = value_register(g, n->arg[0]);
+    const operand b = second_operand(g, i, n->arg[1]);
+    value_pass(g, i);
+    emit_immediate(g, compare, value_take_mask(g, i), a, b, predicates[n->operation]);
+}
+
+/* AVX2 has no minimum and maximum of 64 bits. */
+static void extreme_integers(generator *g, int i)
+{
+    static const vector_instruction V_CHOOSE = { MAP_0F3A, PREFIX_66, 0x4b, W_0 };
+    const code_node *n = node(g, i);
+    const bool least = n->operation == FORMULA_MIN;
+    if (g->r->wide) {
+        const int opcode = 0x39 + 2 * (g->r->type == DUET_U64) + 4 * !least;
+        binary(g, i, (vector_instruction){ MAP_0F38, PREFIX_66, (uint8_t)opcode, W_TYPE }, true, -1);
+        return;
+    }
+    const int a = value_register(g, n->arg[0]), b = value_register(g, n->arg[1]), r = value_take(g, i, -1);
+    is_greater(g, r, a, b);
+    emit_immediate(g, V_CHOOSE, r, least ? a : b, x86_register(least ? b : a), r << 4);
+    value_pass(g, i);
+}
+
+/* The low bits of an element, with the sign of the highest one for signed types. */
+static void wrap(generator *g, int i)
+{
+    static const vector_instruction V_LEFT = { MAP_0F, PREFIX_66, 0x73, W_TYPE },
+                                    V_RIGHT_SIGNED = { MAP_0F, PREFIX_66, 0x72, W_TYPE };
+    const code_node *n = node(g, i);
+    const int bits = 8 * (int)dtypes[n->index].bytes, from = value_register(g, n->arg[0]);
+    const uint64_t all = UINT64_MAX >> (64 - bits);
+    const bool has_sign = dtypes[n->index].kind == TYPE_SIGNED;
+    value_pass(g, i);
+    const int r = value_result(g, i);
+    if (has_sign && g->r->wide) {
+        emit_immediate(g, V_LEFT, 6, r, x86_register(from), 64 - bits);
+        emit_immediate(g, V_RIGHT_SIGNED, 4, r, x86_register(r), 64 - bits);
+        return;
+    }
+    emit(g, V_AND, r, from, x86_pool(x86_constant(g->x, all)));
+    if (!has_sign) return;
+    const operand top = x86_pool(x86_constant(g->x, all / 2 + 1)); /* AVX2 has no such shift */
+    emit(g, V_XOR, r, r, top);
+    emit(g, x86_sub_bits[1], r, r, top);
+}
+
+/* Operations that integers do otherwise; false for all others. */
+static bool integer_operation(generator *g, int i)
+{
+    switch (node(g, i)->operation) {
+    case FORMULA_ADD: binary(g, i, x86_add_bits[1], true, -1); return true;
+    case FORMULA_SUB: binary(g, i, x86_sub_bits[1], false, -1); return true;
+    case FORMULA_MUL: multiply(g, i); return true;
+    case FORMULA_NEG: negate(g, i); return true;
+    case FORMULA_MIN:
+    case FORMULA_MAX: extreme_integers(g, i); return true;
+    case CODE_WRAP: wrap(g, i); return true;
+    case FORMULA_LT:
+    case FORMULA_LE:
+    case FORMULA_EQ:
+    case FORMULA_NE:
+    case FORMULA_GT:
+    case FORMULA_GE: compare_integers(g, i); return true;
+    default: return false;
+    }
+}
+
 static void read_input(generator *g, int i)
 {
     const int from = value_register(g, node(g, i)->arg[0]);
@@ -264,10 +414,10 @@ void x86_operation(generator *g, int i)
 {
     static const vector_instruction V_ROUND_F32 = { MAP_0F3A, PREFIX_66, 0x08, W_TYPE },
                                     V_ROUND_F64 = { MAP_0F3A, PREFIX_66, 0x09, W_TYPE };
-    const vector_instruction round = g->r->f64 ? V_ROUND_F64 : V_ROUND_F32;
-    const vector_instruction add_bits = { MAP_0F, PREFIX_66, g->r->f64 ? 0xd4 : 0xfe, W_TYPE },
-                             sub_bits = { MAP_0F, PREFIX_66, g->r->f64 ? 0xfb : 0xfa, W_TYPE };
+    const vector_instruction round = is_eight(g) ? V_ROUND_F64 : V_ROUND_F32;
+    const vector_instruction add_bits = x86_add_bits[is_eight(g)], sub_bits = x86_sub_bits[is_eight(g)];
     g->pinned = 0;
+    if (has_integers(g) && integer_operation(g, i)) return;
     switch (node(g, i)->operation) {
     case CODE_INPUT:
     case CODE_NUMBER:

@@ -133,7 +133,7 @@ void x86_load_masked(generator *g, int reg, operand from)
     static const vector_instruction V_MASKED_LOAD_F32 = { MAP_0F38, PREFIX_66, 0x2c, W_0 },
                                     V_MASKED_LOAD_F64 = { MAP_0F38, PREFIX_66, 0x2d, W_0 };
     if (g->r->wide) x86_vector(g->x, V_LOAD, reg, 0, from, TAIL_MASK, true, -1);
-    else emit(g, g->r->f64 ? V_MASKED_LOAD_F64 : V_MASKED_LOAD_F32, reg, NARROW_TAIL, from);
+    else emit(g, is_eight(g) ? V_MASKED_LOAD_F64 : V_MASKED_LOAD_F32, reg, NARROW_TAIL, from);
 }
 
 void x86_store_masked(generator *g, int reg, operand to)
@@ -141,7 +141,7 @@ void x86_store_masked(generator *g, int reg, operand to)
     static const vector_instruction V_MASKED_STORE_F32 = { MAP_0F38, PREFIX_66, 0x2e, W_0 },
                                     V_MASKED_STORE_F64 = { MAP_0F38, PREFIX_66, 0x2f, W_0 };
     if (g->r->wide) x86_vector(g->x, V_STORE, reg, 0, to, TAIL_MASK, false, -1);
-    else emit(g, g->r->f64 ? V_MASKED_STORE_F64 : V_MASKED_STORE_F32, reg, NARROW_TAIL, to);
+    else emit(g, is_eight(g) ? V_MASKED_STORE_F64 : V_MASKED_STORE_F32, reg, NARROW_TAIL, to);
 }
 
 /* All elements of reg = a constant. */

@@ -11,26 +11,61 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int maps[OPS], map_count, folds[OPS], fold_count;
+/* The operators of floating-point types, and of integers. */
+typedef struct operators {
+    int map[OPS], maps, fold[OPS], folds;
+} operators;
+static operators of[2];
+
+static bool has_integers(duet_dtype type) { return type == DUET_I64 || type == DUET_U64; }
 
 static void list_operators(void)
 {
-    for (int op = 0; op < OPS; op++) {
-        if (!(op_infos[op].flags & OP_FLOATS)) continue;
-        if (op_infos[op].kind == KIND_MAP) maps[map_count++] = op;
-        if (op_infos[op].kind == KIND_REDUCE) folds[fold_count++] = op;
-    }
+    for (int op = 0; op < OPS; op++)
+        for (int k = 0; k < 2; k++) {
+            operators *o = &of[k];
+            if (!(op_infos[op].flags & (k ? OP_INTEGERS : OP_FLOATS))) continue;
+            if (op_infos[op].kind == KIND_MAP) o->map[o->maps++] = op;
+            if (op_infos[op].kind == KIND_REDUCE) o->fold[o->folds++] = op;
+        }
 }
+
+/* Integers include divisors 0 and -1, and shifts by more than the width. */
+static double any_number(duet_dtype type, int strange)
+{
+    if (!has_integers(type)) return number(type, strange);
+    return integer_number(chance(50) ? draw(70) - 3 : whole_or_special(type, 30));
+}
+
+/* The type of an operand. Those of integer programs may be narrower, or not integers. */
+static duet_dtype operand_type(duet_dtype type)
+{
+    static const duet_dtype others[] = { DUET_I8,  DUET_U8,  DUET_I16, DUET_U16,  DUET_I32,
+                                         DUET_U32, DUET_I64, DUET_U64, DUET_BOOL, DUET_F32 };
+    return has_integers(type) && chance(40) ? others[draw(10)] : type;
+}
+
+static int strange_elements(duet_dtype type, int floats) { return has_integers(type) ? 30 : floats; }
 
 /* ---- random programs ---- */
 
-/* One in four is any operator; most of those are functions with long code. */
-static int any_map(void)
+/* Of floating-point types, one in four is any operator; most of those are functions with long code. */
+static int any_map(duet_dtype type)
 {
     static const int plain[] = { OP_add,  OP_sub,   OP_mul,     OP_div,       OP_fma,   OP_neg,     OP_abs,
                                  OP_sqrt, OP_where, OP_minimum, OP_maximum,   OP_less,  OP_equal,   OP_fma,
                                  OP_add,  OP_mul,   OP_sub,     OP_not_equal, OP_floor, OP_copysign };
-    return chance(25) ? maps[draw(map_count)] : plain[draw((int)(sizeof plain / sizeof *plain))];
+    const operators *o = &of[has_integers(type)];
+    if (has_integers(type) || chance(25)) return o->map[draw(o->maps)];
+    return plain[draw((int)(sizeof plain / sizeof *plain))];
+}
+
+static void write_wrap(writer *w)
+{
+    static const uint8_t narrow[] = { DUET_I8, DUET_U8, DUET_I16, DUET_U16, DUET_I32, DUET_U32, DUET_BOOL };
+    instruction *i = &w->p->code[w->p->length++];
+    *i = (instruction){ .op = OP_WRAP, .type = (uint8_t)w->type, .arg = { { FROM_ACC, 0 } } };
+    i->arg[1].index = narrow[draw(7)];
 }
 
 static void write_maps(writer *w, int length)
@@ -38,21 +73,24 @@ static void write_maps(writer *w, int length)
     for (int n = draw(length) + !w->acc; n-- > 0;) {
         if (w->acc && chance(20)) write_one(w, OP_SAVE, 0);
         else if (chance(5)) write_one(w, OP_LOAD, 0);
-        else write_one(w, any_map(), 0);
+        else if (w->acc && has_integers(w->type) && chance(15)) write_wrap(w);
+        else write_one(w, any_map(w->type), 0);
     }
 }
 
 /* Ordinary numbers; sometimes zeros of both signs, infinities, NaN, and very large and small ones. */
 static void add_rows(trial *t, duet_dtype type, int64_t n, int outs, int ins, int strange)
 {
-    layout dense, single;
-    layout_dense(&dense, type, 1, &n);
-    single = dense;
-    single.stride[0] = 0;
-    for (int k = 0; k < outs; k++) add_output(t, dense);
+    layout l;
+    for (int k = 0; k < outs; k++) {
+        layout_dense(&l, operand_type(type), 1, &n);
+        add_output(t, l);
+    }
     for (int k = 0; k < ins; k++) {
+        layout_dense(&l, operand_type(type), 1, &n);
+        if (chance(15)) l.stride[0] = 0;
         if (chance(15)) t->s.in[t->s.ins++] = t->s.out[draw(outs)];
-        else add_input(t, chance(15) ? single : dense, strange);
+        else add_input(t, l, strange_elements(type, strange));
     }
 }
 
@@ -61,7 +99,7 @@ static void make_maps(trial *t, duet_dtype type)
     const int outs = chance(70) ? 1 : 1 + draw(PROGRAM_OUTPUTS),
               ins = 1 + draw(chance(85) ? 4 : PROGRAM_INPUTS);
     add_rows(t, type, 1 + draw(chance(80) ? 90 : 700), outs, ins, chance(60) ? 0 : 5);
-    for (int k = draw(chance(90) ? 5 : PROGRAM_NUMBERS); k-- >= 0;) add_number(t, number(type, 3));
+    for (int k = draw(chance(90) ? 5 : PROGRAM_NUMBERS); k-- >= 0;) add_number(t, any_number(type, 3));
     writer w = { .s = &t->s, .p = &t->code, .type = type };
     t->code =
         (program){ .inputs = t->s.ins, .numbers = t->s.nums, .slots = PROGRAM_SLOTS, .outputs = t->s.outs };
@@ -77,9 +115,11 @@ static void make_reductions(trial *t, duet_dtype type)
     const int outs = chance(70) ? 1 : 1 + draw(PROGRAM_OUTPUTS), ins = 1 + draw(4);
     const int64_t size[2] = { 1 + draw(chance(70) ? 5 : 140), 1 + draw(chance(70) ? 300 : 3000) };
     int ops[PROGRAM_OUTPUTS];
+    const operators *known = &of[has_integers(type)];
     for (int k = 0; k < outs; k++) {
-        ops[k] = folds[draw(fold_count)];
-        layout l = { .rank = 2, .type = op_infos[ops[k]].flags & OP_GIVES_INDEX ? DUET_I64 : type };
+        ops[k] = known->fold[draw(known->folds)];
+        layout l = { .rank = 2 };
+        l.type = op_infos[ops[k]].flags & OP_GIVES_INDEX ? DUET_I64 : operand_type(type);
         l.size[0] = size[0];
         l.size[1] = size[1];
         l.stride[0] = 1;
@@ -88,16 +128,16 @@ static void make_reductions(trial *t, duet_dtype type)
     const bool by_rows = chance(70);
     for (int k = 0; k < ins; k++) {
         layout l;
-        layout_dense(&l, type, 2, size);
+        layout_dense(&l, operand_type(type), 2, size);
         if (!by_rows) {
             l.stride[0] = 1;
             l.stride[1] = size[0];
         }
         if (chance(10)) l.stride[1] = 0;
         if (chance(10)) l.stride[0] = 0;
-        add_input(t, l, chance(80) ? 0 : 2);
+        add_input(t, l, strange_elements(type, chance(80) ? 0 : 2));
     }
-    add_number(t, number(type, 0));
+    add_number(t, any_number(type, 0));
     t->s.inner = 1;
     writer w = { .s = &t->s, .p = &t->code, .type = type };
     t->code = (program){ .inputs = t->s.ins,
@@ -172,12 +212,25 @@ enum { is_x86 = 1 };
 #else
 enum { is_x86 = 0 };
 #endif
-static uint64_t programs, with_code; /* how many ran, and for how many there was code */
+/* How many ran that should have code, and for how many there was code. [1]: of integers. */
+static uint64_t programs[2], with_code[2];
 
 static bool has_code(const step *s)
 {
     const program_cache *c = s->cached;
     return c && c->generated.item && !c->generated.refused;
+}
+
+/* Integer functions for which the interpreter is faster (x86_calls.c). */
+static bool may_lack_code(const program *p)
+{
+    bool may = false;
+    for (int i = 0; i < p->length; i++) {
+        const int op = p->code[i].op;
+        const bool divides = op == OP_floor_divide || op == OP_remainder || op == OP_fmod;
+        may |= has_integers(p->code[i].type) && (op == OP_pow || (divides && p->code[i].type == DUET_U64));
+    }
+    return may;
 }
 
 static void run_both(trial *t)
@@ -198,9 +251,10 @@ static void run_both(trial *t)
             const int before = tap_failures;
             check_rest(t, how, first);
             if (tap_failures != before) printf("# %s\n", program_text(t));
-            if (made) {
-                programs++;
-                with_code += has_code(&t->s);
+            if (made && !may_lack_code(&t->code)) {
+                const bool integers = has_integers(t->code.code[0].type);
+                programs[integers]++;
+                with_code[integers] += has_code(&t->s);
             }
             m->forget(&t->s);
             first = false;
@@ -212,18 +266,20 @@ static void run_both(trial *t)
 /* least: how many of 100 must have code */
 static void test_random(const char *title, void make(trial *, duet_dtype), int trials, unsigned least)
 {
-    programs = with_code = 0;
+    for (int k = 0; k < 2; k++) programs[k] = with_code[k] = 0;
     for (int n = 0; n < trials; n++) {
         trial t = { .s.kernel = KERNEL_PROGRAM };
-        make(&t, n % 2 ? DUET_F64 : DUET_F32);
+        static const duet_dtype types[] = { DUET_F32, DUET_I64, DUET_F64, DUET_U64 };
+        make(&t, types[n % 4]);
         run_both(&t);
     }
-    printf("# %s: %llu of %llu programs had code\n", title, (unsigned long long)with_code,
-           (unsigned long long)programs);
-    /* Reductions of inputs as they are have no code. */
-    if (is_x86 && formulas_f32.constants)
-        CHECK(with_code * 100 >= programs * least, "%llu of %llu programs had code",
-              (unsigned long long)with_code, (unsigned long long)programs);
+    for (int k = 0; k < 2; k++) {
+        const unsigned long long all = programs[k], some = with_code[k];
+        printf("# %s of %s: %llu of %llu programs had code\n", title, k ? "integers" : "floats", some, all);
+        /* Reductions of inputs as they are have no code. */
+        if (is_x86 && formulas_f32.constants)
+            CHECK(all && some * 100 >= all * least, "%llu of %llu programs had code", some, all);
+    }
     tap_point(title);
 }
 
@@ -232,14 +288,17 @@ static void make_polynomial(trial *t, duet_dtype type)
 {
     const int numbers = 1 + draw(PROGRAM_NUMBERS);
     add_rows(t, type, 1 + draw(200), 1, 1, 0);
-    for (int k = 0; k < numbers; k++) add_number(t, number(type, 0));
+    for (int k = 0; k < numbers; k++) add_number(t, any_number(type, 0));
     program *p = &t->code;
     *p = (program){ .inputs = 1, .numbers = t->s.nums, .outputs = 1 };
     p->code[p->length++] = (instruction){ OP_LOAD, (uint8_t)type, { { FROM_NUMBER, 0 } } };
-    for (uint8_t k = 1; k < numbers; k++)
-        p->code[p->length++] = (instruction){ OP_fma,
-                                              (uint8_t)type,
-                                              { { FROM_ACC, 0 }, { FROM_INPUT, 0 }, { FROM_NUMBER, k } } };
+    for (uint8_t k = 1; k < numbers; k++) {
+        const source x = { FROM_INPUT, 0 }, acc = { FROM_ACC, 0 }, number = { FROM_NUMBER, k };
+        const bool integers = has_integers(type);
+        if (integers) p->code[p->length++] = (instruction){ OP_mul, (uint8_t)type, { acc, x } };
+        p->code[p->length++] = integers ? (instruction){ OP_add, (uint8_t)type, { acc, number } }
+                                        : (instruction){ OP_fma, (uint8_t)type, { acc, x, number } };
+    }
     p->code[p->length++] = (instruction){ .op = OP_STORE, .type = (uint8_t)type };
 }
 
