@@ -1,0 +1,461 @@
+/* ptx_operands.c - reads and writes the operands of PTX kernels (ptx_writer.h). An element that is not of the
+ * program's type is converted after it was read, and before it is written. */
+#include "dtype.h"
+#include "ptx_writer.h"
+
+enum { IN, OUT };
+static const char *const names[] = { "in", "out" };
+
+static int bytes_of(int type) { return (int)dtypes[type].bytes; }
+
+/* ---- arguments ---- */
+
+static uint32_t inputs_read(const writer *w)
+{
+    uint32_t read = 0;
+    for (int i = 0; i < w->l->length; i++)
+        if (w->l->node[i].operation == CODE_INPUT) read |= 1u << w->l->node[i].index;
+    return read;
+}
+
+static uint32_t outputs_written(const writer *w)
+{
+    uint32_t written = 0;
+    for (int i = 0; i < w->l->length; i++)
+        if (w->l->node[i].operation == CODE_STORE) written |= 1u << w->l->node[i].index;
+    return written;
+}
+
+/* The word at a place of the arguments, in a register of its own. */
+static int word(writer *w, int at)
+{
+    const int to = w->indices++;
+    put(w, "ld.param.b32 %%i%d, [args+%d];\n", to, at);
+    return to;
+}
+
+static divisor divisor_at(writer *w, int at)
+{
+    divisor d = { word(w, at), 0, 0 };
+    d.magic = word(w, at + 4);
+    d.shift = word(w, at + 8);
+    return d;
+}
+
+static void load_address(writer *w, const char *operand, int k, int at)
+{
+    put(w, "ld.param.u64 %%%s%d, [args+%d];\ncvta.to.global.u64 %%%s%d, %%%s%d;\n", operand, k, at, operand,
+        k, operand, k);
+}
+
+static void load_input(writer *w, arguments *a, const ptx_places *p, int k)
+{
+    const int access = w->r->access[k];
+    load_address(w, "in", k, p->in[k]);
+    if (ptx_repeats(access)) {
+        a->in[k].run = divisor_at(w, p->in_words[k]);
+        a->in[k].size = divisor_at(w, p->in_words[k] + 12);
+        a->in[k].stride = word(w, p->in_words[k] + 24);
+    }
+    for (int x = 0; access == PTX_WALK && x < w->r->rank; x++)
+        a->in_stride[k][x] = word(w, p->in_words[k] + 4 * x);
+}
+
+void ptx_load_arguments(writer *w, arguments *a)
+{
+    const ptx_places p = ptx_places_of(w->r);
+    a->read = inputs_read(w);
+    a->written = outputs_written(w);
+    put(w, "ld.param.s64 %%n, [args+%d];\nld.param.s64 %%lead, [args+%d];\n", p.n, p.lead);
+    for (int k = 0; k < w->r->outputs; k++)
+        if (a->written >> k & 1) load_address(w, "out", k, p.out[k]);
+    for (int x = 0; ptx_walks(w->r) && x < w->r->rank; x++) a->size[x] = divisor_at(w, p.sizes + 12 * x);
+    for (int k = 0; k < w->r->inputs; k++)
+        if (a->read >> k & 1) load_input(w, a, &p, k);
+    for (int k = 0; w->r->out_walks && k < w->r->outputs; k++)
+        for (int x = 0; x < w->r->rank; x++) a->out_stride[k][x] = word(w, p.out_strides[k] + 4 * x);
+    for (int i = 0; i < w->l->length; i++) {
+        const code_node *n = &w->l->node[i];
+        if (n->operation != CODE_NUMBER) continue;
+        w->reg[i] = fresh(w);
+        put(w, "ld.param.b%d %%v%d, [args+%d];\n", bits(w), w->reg[i], p.numbers + bits(w) / 8 * n->index);
+    }
+}
+
+/* ---- places of elements ---- */
+
+static int index2(writer *w, const char *name, int a, int b)
+{
+    const int to = w->indices++;
+    put(w, "%s %%i%d, %%i%d, %%i%d;\n", name, to, a, b);
+    return to;
+}
+
+/* e / d, as fast_divide.h does it. */
+static int quotient(writer *w, int e, const divisor *d)
+{
+    return index2(w, "shr.u32", index2(w, "add.u32", index2(w, "mul.hi.u32", e, d->magic), e), d->shift);
+}
+
+static int multiplied_and_subtracted(writer *w, int e, int q, int by)
+{
+    return index2(w, "sub.s32", e, index2(w, "mul.lo.s32", q, by));
+}
+
+static int rest(writer *w, int e, const divisor *d)
+{
+    return multiplied_and_subtracted(w, e, quotient(w, e, d), d->by);
+}
+
+static int walked(writer *w, int e, const arguments *a, const int stride[])
+{
+    int at = -1;
+    for (int x = w->r->rank - 1; x >= 0; x--) {
+        const int q = x ? quotient(w, e, &a->size[x]) : 0,
+                  i = x ? multiplied_and_subtracted(w, e, q, a->size[x].by) : e,
+                  part = index2(w, "mul.lo.s32", i, stride[x]);
+        at = at < 0 ? part : index2(w, "add.s32", at, part);
+        e = q;
+    }
+    return at;
+}
+
+/* Sets %address to that of the element whose number is in %i of an input or output. */
+static void address(writer *w, int operand, int k, int i)
+{
+    put(w, "mul.wide.s32 %%address, %%i%d, %d;\nadd.s64 %%address, %%address, %%%s%d;\n", i,
+        bytes_of(operand == IN ? w->r->in_type[k] : w->r->out_type[k]), names[operand], k);
+}
+
+/* The place of element e in input k, if that is not dense. */
+static int place_in(writer *w, const arguments *a, int k, int e)
+{
+    if (w->r->access[k] == PTX_WALK) return walked(w, e, a, a->in_stride[k]);
+    const path *p = &a->in[k];
+    return index2(w, "mul.lo.s32", rest(w, quotient(w, e, &p->run), &p->size), p->stride);
+}
+
+/* The number after i, of those below the divisor's. */
+static int next_of(writer *w, int i, const divisor *size)
+{
+    const int more = w->indices++, to = w->indices++, c = w->conditions++;
+    put(w, "add.s32 %%i%d, %%i%d, 1;\nsetp.lt.s32 %%c%d, %%i%d, %%i%d;\nselp.b32 %%i%d, %%i%d, 0, %%c%d;\n",
+        more, i, c, more, size->by, to, more, c);
+    return to;
+}
+
+/* ---- elements as they are in memory ---- */
+
+/* Elements of the program's type need no conversion. */
+static bool is_own(const writer *w, int type) { return type == (w->r->f64 ? DUET_F64 : DUET_F32); }
+
+/* The kind of register that holds an element. */
+static char kind_of(const writer *w, int type)
+{
+    if (is_own(w, type)) return 'v';
+    return bytes_of(type) == 8 ? 'd' : 'r';
+}
+
+static int fresh_raw(writer *w, int type)
+{
+    const char kind = kind_of(w, type);
+    return kind == 'v' ? fresh(w) : kind == 'd' ? w->doubles++ : w->words++;
+}
+
+/* The type of a load or store. Narrow integers are extended to 32 bits. */
+static const char *memory_type(int type)
+{
+    switch (bytes_of(type)) {
+    case 1: return type == DUET_I8 ? "s8" : "u8";
+    case 2: return type == DUET_I16 ? "s16" : "u16";
+    case 4: return "b32";
+    default: return "b64";
+    }
+}
+
+static void put_raws(writer *w, char kind, const int reg[], int count)
+{
+    put(w, count > 1 ? "{" : "");
+    for (int e = 0; e < count; e++) put(w, "%s%%%c%d", e ? ", " : "", kind, reg[e]);
+    put(w, count > 1 ? "}" : "");
+}
+
+/* Reads or writes count elements at %address, by instructions of at most 16 bytes. */
+static void move(writer *w, bool store, int type, const int reg[], int count)
+{
+    const int most = 16 / bytes_of(type), each = count < most ? count : most;
+    for (int at = 0; at < count; at += each) {
+        put(w, "%s.global", store ? "st" : "ld");
+        if (each > 1) put(w, ".v%d", each);
+        put(w, ".%s ", memory_type(type));
+        if (store) put(w, "[%%address+%d], ", at * bytes_of(type));
+        put_raws(w, kind_of(w, type), reg + at, each);
+        put(w, store ? ";\n" : ", [%%address+%d];\n", at * bytes_of(type));
+    }
+}
+
+static void load_at(writer *w, int type, int to) { move(w, false, type, &to, 1); }
+
+/* ---- conversions, as convert.h makes them ---- */
+
+static int truth(writer *w, int raw)
+{
+    const int c = w->conditions++, to = fresh(w);
+    put(w, "setp.ne.u32 %%c%d, %%r%d, 0;\nselp.%s %%v%d, %s, %%c%d;\n", c, raw, type(w), to,
+        w->r->f64 ? "0d3ff0000000000000, 0d0000000000000000" : "0f3f800000, 0f00000000", c);
+    return to;
+}
+
+/* An f32 in a register %r, of 16 bits, to the program's type. */
+static int from_half(writer *w, int raw, bool brain)
+{
+    const int to = fresh(w);
+    if (brain) put(w, "shl.b32 %%word, %%r%d, 16;\n", raw);
+    else put(w, "cvt.u16.u32 %%half, %%r%d;\ncvt.f32.f16 %%word, %%half;\n", raw);
+    put(w, w->r->f64 ? "cvt.f64.f32 %%v%d, %%word;\n" : "mov.b32 %%v%d, %%word;\n", to);
+    return to;
+}
+
+static int converted(writer *w, int from, int raw)
+{
+    const char *integer = dtypes[from].kind == TYPE_SIGNED ? "s" : "u";
+    if (is_own(w, from)) return raw;
+    if (from == DUET_BOOL) return truth(w, raw);
+    if (from == DUET_F16 || from == DUET_BF16) return from_half(w, raw, from == DUET_BF16);
+    const int to = fresh(w);
+    if (from == DUET_F64) put(w, "cvt.rn.f32.f64 %%v%d, %%d%d;\n", to, raw);
+    else if (from == DUET_F32) put(w, "cvt.f64.f32 %%v%d, %%r%d;\n", to, raw);
+    else if (bytes_of(from) == 8) put(w, "cvt.rn.%s.%s64 %%v%d, %%d%d;\n", type(w), integer, to, raw);
+    else put(w, "cvt.rn.%s.%s32 %%v%d, %%r%d;\n", type(w), integer, to, raw);
+    return to;
+}
+
+/* To an integer of at most 32 bits: the nearest one in its range towards 0; NaN becomes 0. */
+static int to_integer(writer *w, int to, int x)
+{
+    const bool is_signed = dtypes[to].kind == TYPE_SIGNED;
+    const int c = w->conditions++, raw = w->words++, size = 8 * bytes_of(to);
+    put(w,
+        "setp.num.%s %%c%d, %%v%d, %%v%d;\ncvt.rzi.%s32.%s %%r%d, %%v%d;\nselp.b32 %%r%d, %%r%d, 0, %%c%d;\n",
+        type(w), c, x, x, is_signed ? "s" : "u", type(w), raw, x, raw, raw, c);
+    if (size == 32) return raw;
+    if (is_signed)
+        put(w, "min.s32 %%r%d, %%r%d, %d;\nmax.s32 %%r%d, %%r%d, %d;\n", raw, raw, (1 << (size - 1)) - 1, raw,
+            raw, -(1 << (size - 1)));
+    else put(w, "min.u32 %%r%d, %%r%d, %d;\n", raw, raw, (1 << size) - 1);
+    return raw;
+}
+
+/* An element as it is stored. */
+static int stored(writer *w, int to, int x)
+{
+    if (is_own(w, to)) return x;
+    if (dtype_is_integer((duet_dtype)to) && bytes_of(to) < 8) return to_integer(w, to, x);
+    const int raw = fresh_raw(w, to), c = w->conditions++;
+    if (to == DUET_BOOL)
+        put(w, "setp.neu.%s %%c%d, %%v%d, %s;\nselp.b32 %%r%d, 1, 0, %%c%d;\n", type(w), c, x,
+            w->r->f64 ? "0d0000000000000000" : "0f00000000", raw, c);
+    else if (to == DUET_F64) put(w, "cvt.f64.f32 %%d%d, %%v%d;\n", raw, x);
+    else if (to == DUET_F32) put(w, "cvt.rn.f32.f64 %%r%d, %%v%d;\n", raw, x);
+    else if (!w->r->f64 && (to == DUET_F16 || to == DUET_BF16))
+        put(w, "cvt.rn.%s.f32 %%half, %%v%d;\ncvt.u32.u16 %%r%d, %%half;\n", to == DUET_F16 ? "f16" : "bf16",
+            x, raw);
+    else w->failed = true;
+    return raw;
+}
+
+/* ---- loads ---- */
+
+static void load_place(writer *w, int k, int i, int stride, int to)
+{
+    address(w, IN, k, index2(w, "mul.lo.s32", i, stride));
+    load_at(w, w->r->in_type[k], to);
+}
+
+/* The elements of a run, and perhaps of the next one. */
+static void load_runs(writer *w, const arguments *a, int k, int e, const int to[])
+{
+    const path *p = &a->in[k];
+    const int type = w->r->in_type[k], run = quotient(w, e, &p->run),
+              within = multiplied_and_subtracted(w, e, run, p->run.by),
+              left = index2(w, "sub.s32", p->run.by, within), here = fresh_raw(w, type),
+              there = fresh_raw(w, type), i = rest(w, run, &p->size);
+    const char kind = kind_of(w, type);
+    load_place(w, k, i, p->stride, here);
+    load_place(w, k, next_of(w, i, &p->size), p->stride, there);
+    for (int u = 0; u < w->r->width; u++) {
+        const int c = w->conditions++;
+        put(w, "setp.gt.s32 %%c%d, %%i%d, %d;\nselp.b%d %%%c%d, %%%c%d, %%%c%d, %%c%d;\n", c, left, u,
+            kind == 'r'   ? 32
+            : kind == 'd' ? 64
+                          : bits(w),
+            kind, to[u], kind, here, kind, there, c);
+    }
+}
+
+/* The vector's elements of an input that repeats, from element e on; all of them exist. */
+static void load_repeated(writer *w, const arguments *a, int k, int e, const int to[])
+{
+    const path *p = &a->in[k];
+    if (w->r->access[k] == PTX_RUNS) {
+        load_runs(w, a, k, e, to);
+        return;
+    }
+    int i = rest(w, e, &p->size);
+    if (w->r->access[k] == PTX_ROUND) {
+        address(w, IN, k, i);
+        move(w, false, w->r->in_type[k], to, w->r->width);
+        return;
+    }
+    for (int u = 0; u < w->r->width; u++) {
+        load_place(w, k, i, p->stride, to[u]);
+        if (u + 1 < w->r->width) i = next_of(w, i, &p->size);
+    }
+}
+
+/* The number of element u of the vector. */
+static int index_of(writer *w, int u)
+{
+    const int e = w->indices++;
+    put(w, "cvt.u32.u64 %%i%d, %%e;\nadd.s32 %%i%d, %%i%d, %d;\n", e, e, e, u);
+    return e;
+}
+
+static bool is_dense(const writer *w, int k)
+{
+    return w->r->access[k] == PTX_DENSE || w->r->access[k] == PTX_LOOSE;
+}
+
+/* Sets %address to that of element u of the vector, in a dense operand. */
+static void dense_address(writer *w, int operand, int k, int u)
+{
+    const int bytes = bytes_of(operand == IN ? w->r->in_type[k] : w->r->out_type[k]);
+    put(w, "mul.lo.s64 %%address, %%e, %d;\nadd.s64 %%address, %%address, %%%s%d;\n", bytes, names[operand],
+        k);
+    if (u) put(w, "add.s64 %%address, %%address, %d;\n", u * bytes);
+}
+
+/* Loads element u of the vector, which exists. */
+static void load_one(writer *w, const arguments *a, int k, int u, int to)
+{
+    if (is_dense(w, k)) dense_address(w, IN, k, u);
+    else address(w, IN, k, place_in(w, a, k, index_of(w, u)));
+    load_at(w, w->r->in_type[k], to);
+}
+
+/* Loads a vector, all elements of which exist. */
+static void load_whole(writer *w, const arguments *a, int k, const int to[])
+{
+    const int access = w->r->access[k];
+    if (access == PTX_DENSE) {
+        dense_address(w, IN, k, 0);
+        move(w, false, w->r->in_type[k], to, w->r->width);
+    } else if (access == PTX_ROUND || access == PTX_CYCLE || access == PTX_RUNS)
+        load_repeated(w, a, k, index_of(w, 0), to);
+    else
+        for (int u = 0; u < w->r->width; u++) load_one(w, a, k, u, to[u]);
+}
+
+/* Skips to a label, which is returned, unless element u of the vector exists. */
+static int skip_unless_exists(writer *w, int u)
+{
+    const int label = w->labels++;
+    put(w,
+        "add.s64 %%address, %%e, %d;\nsetp.lt.s64 %%skip, %%address, 0;\nsetp.ge.s64 %%end, %%address, %%n;\n"
+        "or.pred %%skip, %%skip, %%end;\n@%%skip bra L%d;\n",
+        u, label);
+    return label;
+}
+
+static bool is_loaded(const writer *w, const arguments *a, int k)
+{
+    return a->read >> k & 1 && w->r->access[k] != PTX_SINGLE;
+}
+
+static void set_to_zero(writer *w, int type, int to)
+{
+    const char kind = kind_of(w, type);
+    put(w, "mov.b%d %%%c%d, 0;\n", kind == 'r' ? 32 : kind == 'd' ? 64 : bits(w), kind, to);
+}
+
+void ptx_load_singles(writer *w, arguments *a)
+{
+    for (int k = 0; k < w->r->inputs; k++) {
+        if (!(a->read >> k & 1) || w->r->access[k] != PTX_SINGLE) continue;
+        const int raw = fresh_raw(w, w->r->in_type[k]);
+        put(w, "mov.b64 %%address, %%in%d;\n", k);
+        load_at(w, w->r->in_type[k], raw);
+        a->single[k] = converted(w, w->r->in_type[k], raw);
+    }
+}
+
+void ptx_load_vector(writer *w, const arguments *a, vector *x)
+{
+    const int width = w->r->width, part = w->labels++, done = w->labels++;
+    int raw[PROGRAM_INPUTS][4];
+    for (int k = 0; k < w->r->inputs; k++)
+        for (int u = 0; u < width && is_loaded(w, a, k); u++) raw[k][u] = fresh_raw(w, w->r->in_type[k]);
+    x->whole = w->conditions++;
+    put(w,
+        "setp.ge.s64 %%c%d, %%e, 0;\nadd.s64 %%address, %%e, %d;\nsetp.le.s64 %%end, %%address, %%n;\n"
+        "and.pred %%c%d, %%c%d, %%end;\n@!%%c%d bra L%d;\n",
+        x->whole, width, x->whole, x->whole, x->whole, part);
+    for (int k = 0; k < w->r->inputs; k++)
+        if (is_loaded(w, a, k)) load_whole(w, a, k, raw[k]);
+    put(w, "bra L%d;\nL%d:\n", done, part);
+    for (int k = 0; k < w->r->inputs; k++)
+        for (int u = 0; is_loaded(w, a, k) && u < width; u++) set_to_zero(w, w->r->in_type[k], raw[k][u]);
+    for (int u = 0; u < width; u++) {
+        const int next = skip_unless_exists(w, u);
+        for (int k = 0; k < w->r->inputs; k++)
+            if (is_loaded(w, a, k)) load_one(w, a, k, u, raw[k][u]);
+        put(w, "L%d:\n", next);
+    }
+    put(w, "L%d:\n", done);
+    for (int k = 0; k < w->r->inputs; k++)
+        for (int u = 0; u < width; u++)
+            x->in[k][u] = is_loaded(w, a, k) ? converted(w, w->r->in_type[k], raw[k][u]) : a->single[k];
+}
+
+/* ---- stores ---- */
+
+static void store_whole(writer *w, const arguments *a, const vector *x)
+{
+    for (int k = 0; k < w->r->outputs; k++) {
+        int reg[4] = { 0 };
+        if (!(a->written >> k & 1)) continue;
+        for (int u = 0; u < w->r->width; u++) reg[u] = x->out[u][k];
+        dense_address(w, OUT, k, 0);
+        move(w, true, w->r->out_type[k], reg, w->r->width);
+    }
+}
+
+static void store_elements(writer *w, const arguments *a, const vector *x)
+{
+    for (int u = 0; u < w->r->width; u++) {
+        const int next = skip_unless_exists(w, u);
+        for (int k = 0; k < w->r->outputs; k++) {
+            if (!(a->written >> k & 1)) continue;
+            if (w->r->out_walks) address(w, OUT, k, walked(w, index_of(w, u), a, a->out_stride[k]));
+            else dense_address(w, OUT, k, u);
+            move(w, true, w->r->out_type[k], &x->out[u][k], 1);
+        }
+        put(w, "L%d:\n", next);
+    }
+}
+
+/* The results in x become elements as they are stored. */
+void ptx_store_vector(writer *w, const arguments *a, vector *x)
+{
+    const int part = w->labels++, done = w->labels++;
+    for (int u = 0; u < w->r->width; u++)
+        for (int k = 0; k < w->r->outputs; k++)
+            if (a->written >> k & 1) x->out[u][k] = stored(w, w->r->out_type[k], x->out[u][k]);
+    if (!w->r->out_walks) {
+        put(w, "@!%%c%d bra L%d;\n", x->whole, part);
+        store_whole(w, a, x);
+        put(w, "bra L%d;\nL%d:\n", done, part);
+    }
+    store_elements(w, a, x);
+    put(w, "L%d:\n", done);
+}

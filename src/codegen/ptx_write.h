@@ -1,0 +1,72 @@
+/* ptx_write.h - a CUDA kernel, as PTX, from a list of operations (code_list.h). */
+#ifndef PTX_WRITE_H
+#define PTX_WRITE_H
+
+#include "program.h"
+
+struct code_list;
+
+/* Text that grows. */
+typedef struct ptx_text {
+    char *at;
+    size_t length, capacity;
+    bool full; /* there was no memory for more */
+} ptx_text;
+
+/* How an input is read. Element e of the domain is
+ *   DENSE    element e, in vectors
+ *   LOOSE    element e, which is not aligned like the outputs
+ *   SINGLE   the only element
+ *   ROUND    element e % size, in vectors
+ *   CYCLE    element e % size * stride
+ *   RUNS     element e / run % size * stride, where runs are not shorter than a vector
+ *   ANY      the same, with shorter runs or cycles
+ *   WALK     found by the sizes of the domain and the strides of the operand */
+enum ptx_access { PTX_DENSE, PTX_LOOSE, PTX_SINGLE, PTX_ROUND, PTX_CYCLE, PTX_RUNS, PTX_ANY, PTX_WALK };
+
+/* The kernel to write. It contains no padding, because it is part of a key. */
+typedef struct ptx_request {
+    const struct code_list *list;
+    uint16_t threads;        /* of a block */
+    uint8_t f64;             /* else f32 */
+    uint8_t width;           /* elements of a vector, which a thread computes: 1, or 16 bytes */
+    uint8_t waits;           /* for the kernel before it, by instructions of compute capability 9.0 */
+    uint8_t rank, out_walks; /* axes of the domain; do outputs have strides? */
+    uint8_t inputs, outputs, numbers;                           /* how many the program has */
+    uint8_t in_type[PROGRAM_INPUTS], out_type[PROGRAM_OUTPUTS]; /* duet_dtype */
+    uint8_t access[PROGRAM_INPUTS];                             /* enum ptx_access */
+    uint8_t zero[2];
+} ptx_request;
+_Static_assert(sizeof(ptx_request) == sizeof(void *) + 48, "no padding");
+
+/* The argument of a kernel, which is as short as the program allows, because its first reads wait for
+ * memory: the number of elements; the elements between an aligned address and the first element of each
+ * dense operand; the addresses of outputs and inputs; numbers, in the element type; divisors
+ * (fast_divide.h: by, magic and shift) and strides, of 32 bits. */
+#define PTX_REPEAT_WORDS 7 /* run, size, stride */
+#define PTX_WORDS                                                                                            \
+    (PROGRAM_INPUTS * (DUET_RANK_MAX > PTX_REPEAT_WORDS ? DUET_RANK_MAX : PTX_REPEAT_WORDS) +                \
+     (3 + PROGRAM_OUTPUTS) * DUET_RANK_MAX)
+typedef struct ptx_args {
+    uint64_t word[2 + PROGRAM_OUTPUTS + PROGRAM_INPUTS + PROGRAM_NUMBERS + PTX_WORDS / 2];
+} ptx_args;
+
+/* The places in it, in bytes. Of an input that repeats: its run, size and stride; of one that is walked:
+ * strides, one for each axis. */
+typedef struct ptx_places {
+    int n, lead, out[PROGRAM_OUTPUTS], in[PROGRAM_INPUTS], numbers;
+    int sizes, in_words[PROGRAM_INPUTS], out_strides[PROGRAM_OUTPUTS];
+    int bytes;
+} ptx_places;
+ptx_places ptx_places_of(const ptx_request *r);
+bool ptx_walks(const ptx_request *r); /* has it operands that are walked? */
+bool ptx_repeats(int access);
+
+#define PTX_ENTRY "duet_program"
+
+/* Writes the text of a module with one kernel, PTX_ENTRY. The caller frees t->at, also after an error.
+ * Errors    false if there is no memory, or if the list calls compiled functions, or if an output
+ *           has a type to which PTX has no conversion here: integers of 64 bits; f16 and bf16 from f64 */
+bool ptx_write(ptx_text *t, const ptx_request *r);
+
+#endif

@@ -1,0 +1,68 @@
+/* ptx_writer.h - what the parts of the PTX writer share: ptx_operations.c writes formulas, ptx_operands.c
+ * reads and writes memory, ptx_write.c writes kernels.
+ *
+ * Registers of PTX are of any number, so every value has its own: %v of elements of the program's type
+ * and their bits, %r and %d of 32 and 64 bits as they are in memory, %c of conditions, %i of indices. */
+#ifndef PTX_WRITER_H
+#define PTX_WRITER_H
+
+#include "code_list.h"
+#include "ptx_write.h"
+
+typedef struct ptx_writer {
+    ptx_text *t;
+    const ptx_request *r;
+    const code_list *l;
+    /* how many registers and labels are used */
+    int values, words, doubles, conditions, indices, labels;
+    int *reg; /* of each value of the list, for the current element */
+    bool failed;
+} writer;
+
+/* A divisor in the arguments, as the numbers of its registers (fast_divide.h). */
+typedef struct divisor {
+    int by, magic, shift;
+} divisor;
+
+/* How the elements of an input that repeats are found. */
+typedef struct path {
+    divisor run, size;
+    int stride;
+} path;
+
+/* The arguments that all elements need. */
+typedef struct arguments {
+    uint32_t read, written; /* inputs and outputs */
+    int single[PROGRAM_INPUTS];
+    path in[PROGRAM_INPUTS];
+    divisor size[DUET_RANK_MAX];
+    int in_stride[PROGRAM_INPUTS][DUET_RANK_MAX], out_stride[PROGRAM_OUTPUTS][DUET_RANK_MAX];
+} arguments;
+
+/* The elements of a thread. */
+typedef struct vector {
+    int in[PROGRAM_INPUTS][4], out[4][PROGRAM_OUTPUTS];
+    int whole; /* the condition that all exist */
+} vector;
+
+__attribute__((format(printf, 2, 3))) void ptx_put(writer *w, const char *format, ...);
+#define put ptx_put
+
+static inline int fresh(writer *w) { return w->values++; }
+static inline int bits(const writer *w) { return w->r->f64 ? 64 : 32; }
+static inline const char *type(const writer *w) { return w->r->f64 ? "f64" : "f32"; }
+
+/* Sets register `to` to the bits of an element. */
+void ptx_constant(writer *w, int to, uint64_t value);
+
+/* Writes the formula for one element, whose inputs are in registers in[]. Results are in out[]. */
+void ptx_element(writer *w, const int in[], int out[]);
+
+/* Read the arguments, the inputs of a single element, and the vector; write the results. %e is the first
+ * element of the vector. */
+void ptx_load_arguments(writer *w, arguments *a);
+void ptx_load_singles(writer *w, arguments *a);
+void ptx_load_vector(writer *w, const arguments *a, vector *x);
+void ptx_store_vector(writer *w, const arguments *a, vector *x);
+
+#endif
