@@ -10,7 +10,7 @@ size_t program_workspace(const step *s) { return s->program->reductions ? reduce
 
 cudaError_t program_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    return s->program->reductions ? reduce_launch(s, f, w, q) : interp_launch(s, f, q);
+    return s->program->reductions ? reduce_launch(s, f, w, q) : interp_launch(s, f, w, q);
 }
 
 static const struct {

@@ -31,7 +31,8 @@ size_t kernels_scratch(const step *s);
  *                other memory before that work has ended
  *     packed     operand 1, packed by kernels_pack. If it is NULL, a step that needs it is computed
  *                in f32
- *     indices    where kernels report an index that is out of bounds */
+ *     indices    where kernels report an index that is out of bounds
+ *     switches   where a capture notes kernels that compiled ones can replace later; otherwise NULL */
 #define KERNELS_COUNTERS 1024
 /* The first index out of bounds that a kernel of a stream found. `found` is in pinned host memory. If
  * found->kernel is not 0, its members are valid after the stream was synchronized. `claimed` is in device
@@ -53,12 +54,28 @@ typedef struct workspace {
     span written;
     const void *packed;
     index_report indices;
+    struct kernel_switches *switches;
 } workspace;
 
 /* Launches a step that is supported here. If the launch is captured into a graph, the graph contains
  * the addresses of the workspace. A replay of the graph must then not run at the same time as other
  * work that uses this memory. */
 cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q);
+
+/* Kernels that the driver compiles for one program, in the background (compiled_kernels.h).
+ *     kernels_switches_new      an empty list for a capture, or NULL without memory
+ *     kernels_switches_wait     do kernels of the graph wait for compiled ones? NULL: no
+ *     kernels_switch            puts compiled kernels that became ready into the graph. Its nodes must exist
+ *                               still, hence also the graph that was captured
+ *     kernels_generated         is there a compiled kernel of a program?
+ *     kernels_forget            before the context of a device ends, with its kernels */
+typedef struct kernel_switches kernel_switches;
+kernel_switches *kernels_switches_new(void);
+void kernels_switches_free(kernel_switches *s);
+bool kernels_switches_wait(const kernel_switches *s);
+void kernels_switch(kernel_switches *s, cudaGraphExec_t exec);
+bool kernels_generated(const program *p);
+void kernels_forget(int device);
 
 /* Products and convolutions of f32 that split numbers into parts of fewer bits (DUET_MATH_SPLIT).
  *     kernels_splits        does launch_step split the operands of this step? It does if the math

@@ -1,4 +1,5 @@
 /* interpreter.c - chooses and launches the interpreter kernels for element-wise programs. */
+#include "compiled_kernels.h"
 #include "dtype.h"
 #include "elementwise_operands.h"
 #include <stdlib.h>
@@ -61,7 +62,7 @@ static void set_paths(const operands *o, const interp_head *h, interp_paths *p)
         p->in[k].how = (uint32_t)how_of(o, o->outs + k, h, &p->in[k]);
         if (p->in[k].how == HOW_WALK) operand_strides(&o->of[o->outs + k], p->in_stride[k]);
     }
-    for (int k = 0; k < o->outs; k++) p->types.out[k] = (uint8_t)o->of[k].type;
+    for (int k = 0; k < o->outs && k < PROGRAM_OUTPUTS; k++) p->types.out[k] = (uint8_t)o->of[k].type;
     for (int k = 0; k < h->inputs; k++) p->types.in[k] = (uint8_t)o->of[o->outs + k].type;
 }
 
@@ -75,10 +76,15 @@ static int vectors_for(const interp_program *p, int64_t vectors)
 
 /* ---- choice of kernels ---- */
 
-/* type: how the kernels interpret instructions: as f32, f64, i64, u64 or i32. */
+/* type: how the kernels interpret instructions: as f32, f64, i64, u64 or i32.
+ * source, num: the program and its numbers, of which a kernel may be compiled; NULL: no kernel may be
+ * switches: where a capture notes kernels that can be replaced, or NULL */
 typedef struct kernel_choice {
     duet_dtype type;
     bool converts;
+    const program *source;
+    const double *num;
+    kernel_switches *switches;
 } kernel_choice;
 
 static bool within_i32(int type)
@@ -134,14 +140,21 @@ static bool fits_i32(const step *s, const double *num)
 /* Programs that only move elements treat them as bits. */
 static kernel_choice as_bits(size_t each)
 {
-    return (kernel_choice){ each == 4 ? DUET_F32 : DUET_F64, false };
+    return (kernel_choice){ .type = each == 4 ? DUET_F32 : DUET_F64 };
 }
 
-static kernel_choice kernel_choice_of(const step *s, const double *num)
+static kernel_choice kernel_choice_of(const step *s, const double *num, kernel_switches *switches)
 {
     const duet_dtype type = step_type(s);
-    if (program_converts(s)) return (kernel_choice){ fits_i32(s, num) ? DUET_I32 : type, true };
-    return as_bits(dtypes[type].bytes);
+    kernel_choice c = as_bits(dtypes[type].bytes);
+    if (program_converts(s))
+        c = (kernel_choice){ .type = fits_i32(s, num) ? DUET_I32 : type, .converts = true };
+    if (dtype_is_f32_or_f64(type) && !program_moves(s)) {
+        c.source = s->program;
+        c.num = num;
+        c.switches = switches;
+    }
+    return c;
 }
 
 static interp_kernels *converting(duet_dtype type, bool heavy)
@@ -177,25 +190,162 @@ static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, 
     return launch_early(kernel, blocks, threads, shared, a, q);
 }
 
+/* ---- compiled kernels ---- */
+
+static int ptx_access_of(enum how how, bool vectors)
+{
+    switch (how) {
+    case HOW_VECTORS: return PTX_DENSE;
+    case HOW_SCALARS: return vectors ? PTX_LOOSE : PTX_DENSE;
+    case HOW_SINGLE: return PTX_SINGLE;
+    case HOW_WALK: return PTX_WALK;
+    case HOW_ROUND: return vectors ? PTX_ROUND : PTX_ANY;
+    case HOW_CYCLE: return vectors ? PTX_CYCLE : PTX_ANY;
+    case HOW_RUNS: return vectors ? PTX_RUNS : PTX_ANY;
+    default: return PTX_ANY;
+    }
+}
+
+/* The elements of an operand in memory, if it repeats by strides of 0. */
+static double distinct(const layout *l)
+{
+    double n = 1;
+    for (int a = 0; a < l->rank; a++)
+        if (l->stride[a]) n *= (double)l->size[a];
+    return n;
+}
+
+/* A thread computes one element while that keeps the multiprocessors busy, then one vector. More vectors
+ * per thread were never faster. */
+static void size_source(compiled_source *c, const operands *o, int64_t n, int lead)
+{
+    const int64_t width = n <= COMPILED_SMALL ? 1 : operands_width(o),
+                  vectors = (n + lead + width - 1) / width;
+    c->form.width = (uint8_t)width;
+    c->form.threads = width == 1 ? 64 : 128;
+    c->blocks = quotient_up(width == 1 ? n : vectors, c->form.threads);
+    for (int k = 0; k < o->count; k++) c->bytes += distinct(&o->of[k]) * (double)dtypes[o->of[k].type].bytes;
+}
+
+static char *put_bytes(char *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+    return to + bytes;
+}
+
+/* The operands of a kernel, except addresses. */
+static void set_form(ptx_request *f, const operands *o, const interp_head *h, interp_path paths[])
+{
+    f->f64 = o->each == 8;
+    f->waits = card().waits;
+    f->out_walks = !h->out_dense;
+    f->outputs = (uint8_t)o->outs;
+    f->inputs = h->inputs;
+    bool walks = f->out_walks;
+    for (int k = 0; k < o->outs; k++) f->out_type[k] = (uint8_t)o->of[k].type;
+    for (int k = 0; k < h->inputs; k++) {
+        f->access[k] = (uint8_t)ptx_access_of(how_of(o, o->outs + k, h, &paths[k]), f->width > 1);
+        f->in_type[k] = (uint8_t)o->of[o->outs + k].type;
+        walks |= f->access[k] == PTX_WALK;
+    }
+    if (walks) f->rank = (uint8_t)o->of[0].rank;
+}
+
+static void set_words(const ptx_request *f, const operands *o, const interp_path paths[],
+                      const ptx_places *at, char *to)
+{
+    int32_t stride[DUET_RANK_MAX];
+    for (int x = 0; x < f->rank; x++) {
+        const divider32 size = divide_by32(o->of[0].size[x]);
+        memcpy(to + at->sizes + 12 * x, &size, sizeof size);
+    }
+    for (int k = 0; k < o->count - o->outs; k++) {
+        if (f->access[k] == PTX_WALK) {
+            operand_strides(&o->of[o->outs + k], stride);
+            memcpy(to + at->in_words[k], stride, f->rank * sizeof *stride);
+        } else if (f->access[k] > PTX_SINGLE) {
+            char *words = put_bytes(to + at->in_words[k], &paths[k].run, sizeof paths[k].run);
+            words = put_bytes(words, &paths[k].size, sizeof paths[k].size);
+            memcpy(words, &paths[k].stride, sizeof paths[k].stride);
+        }
+    }
+    for (int k = 0; k < o->outs && f->out_walks; k++) {
+        operand_strides(&o->of[k], stride);
+        memcpy(to + at->out_strides[k], stride, f->rank * sizeof *stride);
+    }
+}
+
+static void set_args(const compiled_source *c, const operands *o, const interp_head *h,
+                     const kernel_choice *w, const interp_path paths[], ptx_args *a)
+{
+    const ptx_places at = ptx_places_of(&c->form);
+    const int64_t lead = c->form.width == 1 ? 0 : h->lead;
+    char *to = (char *)a->word;
+    memcpy(to + at.n, &h->n, sizeof h->n);
+    memcpy(to + at.lead, &lead, sizeof lead);
+    memcpy(to + at.out[0], h->out, (size_t)o->outs * sizeof *h->out);
+    if (h->inputs) memcpy(to + at.in[0], h->in, h->inputs * sizeof *h->in);
+    for (int k = 0; k < w->source->numbers; k++) {
+        const float narrow = (float)w->num[k];
+        if (c->form.f64) memcpy(to + at.numbers + 8 * k, &w->num[k], 8);
+        else memcpy(to + at.numbers + 4 * k, &narrow, 4);
+    }
+    set_words(&c->form, o, paths, &at, to);
+}
+
+/* A kernel that was compiled, or will be, for the program. */
+typedef struct compiled {
+    compiled_kernel *kernel; /* NULL: none */
+    bool ready;
+    compiled_source source;
+    ptx_args args;
+} compiled;
+
+static void find_compiled(compiled *c, const operands *o, const kernel_choice *w, const interp_head *h)
+{
+    interp_path paths[PROGRAM_INPUTS];
+    c->kernel = NULL;
+    if (!w->source || h->n / COMPILED_SMALL > INT32_MAX) return;
+    c->source = (compiled_source){ .program = w->source, .form.numbers = w->source->numbers };
+    size_source(&c->source, o, h->n, h->lead);
+    set_form(&c->source.form, o, h, paths);
+    c->kernel = compiled_kernel_for(&c->source, w->switches, &c->ready);
+    if (c->kernel && (c->ready || w->switches)) set_args(&c->source, o, h, w, paths, &c->args);
+}
+
+/* ---- launch ---- */
+
+static cudaError_t launch_interpreter(const operands *o, kernel_choice w, const interp_program *p,
+                                      interp_args *a, cudaStream_t q)
+{
+    const bool wide = w.type != DUET_F32 && w.type != DUET_I32,
+               plain = !w.converts && is_plain(o) && p->steps <= INTERP_SHORT;
+    const bool small = a->head.n <= INTERP_SMALL && !w.converts && o->each >= 4;
+    const int64_t width = small ? 1 : operands_width(o),
+                  vectors = (a->head.lead + a->head.n + width - 1) / width;
+    const int each = small ? 1 : vectors_for(p, vectors);
+    const uint32_t threads = (uint32_t)INTERP_THREADS(each), row = (uint32_t)each * threads;
+    a->head.begins = p->first != ROW_NONE;
+    a->head.first = a->head.begins ? p->first * row : 0;
+    a->head.length = (uint8_t)interp_pack(wide ? (void *)a->short_f64.code : a->short_f32.code, p, w.type,
+                                          (int)row, each == 1);
+    if (small) a->head.lead = 0;
+    if (!plain) set_paths(o, &a->head, wide ? &a->long_f64.paths : &a->long_f32.paths);
+    return launch_rows(kernel_of(o, w, p, small, each, plain), (vectors + row - 1) / row, (int)threads,
+                       p->rows * row * (size_t)width * o->each, a, q);
+}
+
 static cudaError_t launch_once(const operands *o, kernel_choice w, const interp_program *p, cudaStream_t q)
 {
     interp_args a;
-    const bool wide = w.type != DUET_F32 && w.type != DUET_I32,
-               plain = !w.converts && is_plain(o) && p->steps <= INTERP_SHORT;
+    compiled c;
     set_head(o, p, &a.head);
-    const bool small = a.head.n <= INTERP_SMALL && !w.converts && o->each >= 4;
-    const int64_t width = small ? 1 : operands_width(o),
-                  vectors = (a.head.lead + a.head.n + width - 1) / width;
-    const int each = small ? 1 : vectors_for(p, vectors);
-    const uint32_t threads = (uint32_t)INTERP_THREADS(each), row = (uint32_t)each * threads;
-    a.head.begins = p->first != ROW_NONE;
-    a.head.first = a.head.begins ? p->first * row : 0;
-    a.head.length = (uint8_t)interp_pack(wide ? (void *)a.short_f64.code : a.short_f32.code, p, w.type,
-                                         (int)row, each == 1);
-    if (small) a.head.lead = 0;
-    if (!plain) set_paths(o, &a.head, wide ? &a.long_f64.paths : &a.long_f32.paths);
-    return launch_rows(kernel_of(o, w, p, small, each, plain), (vectors + row - 1) / row, (int)threads,
-                       p->rows * row * (size_t)width * o->each, &a, q);
+    find_compiled(&c, o, &w, &a.head);
+    if (c.kernel && c.ready) return compiled_kernel_launch(c.kernel, &c.source, &c.args, q);
+    const cudaError_t e = launch_interpreter(o, w, p, &a, q);
+    if (c.kernel && w.switches && e == cudaSuccess)
+        compiled_kernel_note(c.kernel, &c.source, &c.args, w.switches, q);
+    return e;
 }
 
 /* ---- copies between operands whose fastest axes differ ---- */
@@ -302,13 +452,13 @@ static cudaError_t launch_complex(const step *s, operands *o, const interp_progr
     return e;
 }
 
-cudaError_t interp_launch(const step *s, const frame *f, cudaStream_t q)
+cudaError_t interp_launch(const step *s, const frame *f, const workspace *space, cudaStream_t q)
 {
     operands o;
     interp_program p;
     double num[PROGRAM_NUMBERS];
     for (int k = 0; k < s->nums; k++) num[k] = f->num[s->num[k]];
-    const kernel_choice w = kernel_choice_of(s, num);
+    const kernel_choice w = kernel_choice_of(s, num, space->switches);
     operands_take(&o, s, f, dtypes[w.converts ? w.type : step_type(s)].bytes);
     if (layout_count(&o.of[0]) == 0) return cudaSuccess;
     if (interp_encode(&p, s->program, num)) return cudaErrorNotSupported;

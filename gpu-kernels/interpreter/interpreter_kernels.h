@@ -95,7 +95,7 @@ interp_kernels interp_kernel_u8, interp_kernel_u16;
  * per thread require. */
 int interp_pack(void *code, const interp_program *p, duet_dtype type, int row, bool apart);
 
-cudaError_t interp_launch(const step *s, const frame *f, cudaStream_t q);
+cudaError_t interp_launch(const step *s, const frame *f, const workspace *space, cudaStream_t q);
 
 #ifdef __cplusplus
 }

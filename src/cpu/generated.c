@@ -1,6 +1,5 @@
 /* generated.c - the cache of machine code, and the decision to make it (generated.h). */
 #include "generated.h"
-#include "compiler.h"
 #include "executable.h"
 #include "thread.h"
 #include "x86_kernel.h"
@@ -26,20 +25,6 @@ typedef struct key {
     generated_form form;
     program program;
 } key;
-
-int generated_mode = -1;
-
-static int mode(void)
-{
-    int now = __atomic_load_n(&generated_mode, __ATOMIC_RELAXED);
-    if (likely(now >= 0)) return now;
-    const char *text = getenv("DUET_JIT");
-    now = GENERATED_WHEN_HOT;
-    if (text && !strcmp(text, "0")) now = GENERATED_NEVER;
-    if (text && !strcmp(text, "1")) now = GENERATED_AT_ONCE;
-    __atomic_store_n(&generated_mode, now, __ATOMIC_RELAXED);
-    return now;
-}
 
 /* Has the processor what code needs, besides AVX2, and has the build formulas? */
 static bool is_possible(void)
@@ -128,9 +113,9 @@ static __attribute__((noinline)) void find(generated_use *u, const program *p, c
 generated_kernel *generated_for(generated_use *u, const program *p, const generated_form *form,
                                 double seconds)
 {
-    if (u->refused || mode() == GENERATED_NEVER) return NULL;
+    if (u->refused || generated_when() == GENERATED_NEVER) return NULL;
     if (u->item) return ((generated_code *)u->item->thing)->run;
-    if (mode() == GENERATED_WHEN_HOT && u->spent + seconds < AFTER) {
+    if (generated_when() == GENERATED_WHEN_HOT && u->spent + seconds < AFTER) {
         u->spent += seconds;
         return NULL;
     }
@@ -155,7 +140,7 @@ static void look(const void *from, void *thing, void *argument)
 
 bool generated_exists(const program *p, duet_dtype type)
 {
-    if (mode() == GENERATED_NEVER) return false;
+    if (generated_when() == GENERATED_NEVER) return false;
     question q = { p, type, false };
     lru_each(&cache, look, &q);
     return q.found;

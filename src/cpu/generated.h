@@ -8,15 +8,12 @@
 #ifndef GENERATED_H
 #define GENERATED_H
 
+#include "generated_mode.h"
 #include "lru_cache.h"
 #include "program.h"
 
 /* Runs code; value and row_step as for interp_run. Without reductions, one row. */
 typedef void generated_kernel(void *const *value, int64_t n, int64_t rows, const int64_t *row_step);
-
-/* When code is made. Set by DUET_JIT at the first use; tests change it. */
-enum { GENERATED_NEVER, GENERATED_WHEN_HOT, GENERATED_AT_ONCE };
-extern int generated_mode; /* -1: not set yet */
 
 /* What a step knows about its code. Zero for a step that did not run yet. */
 typedef struct generated_use {

@@ -13,6 +13,8 @@ typedef struct graph {
     packed_operand **uses;
     int count, capacity;
     graph_order *order; /* during the capture */
+    kernel_switches *switches;
+    cudaGraph_t captured; /* while kernels are to be switched: it has the nodes */
 } graph;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -42,9 +44,18 @@ static void release_uses(graph *g)
     g->count = 0;
 }
 
+static void end_switches(graph *g)
+{
+    kernels_switches_free(g->switches);
+    if (g->captured && cudaGraphDestroy(g->captured) != cudaSuccess) (void)cudaGetLastError();
+    g->switches = NULL;
+    g->captured = NULL;
+}
+
 static void end_graph(graph *g)
 {
     release_uses(g);
+    end_switches(g);
     gpu_order_free(g->order);
     free(g->uses);
     free(g);
@@ -58,6 +69,7 @@ void gpu_graphs_end(int device)
         if (g->device != device || !g->exec) continue;
         if (cudaGraphExecDestroy(g->exec) != cudaSuccess) (void)cudaGetLastError();
         g->exec = NULL;
+        end_switches(g);
         release_uses(g);
     }
     pthread_mutex_unlock(&lock);
@@ -88,6 +100,7 @@ duet_status gpu_graph_uses(queue *q, packed_operand *k)
 }
 
 struct graph_order *gpu_graph_order(const queue *q) { return q->graph->order; }
+kernel_switches *gpu_graph_switches(const queue *q) { return q->graph->switches; }
 
 static duet_status open_capture_stream(queue *q)
 {
@@ -101,6 +114,7 @@ static duet_status begin(queue *q)
     q->graph = calloc(1, sizeof *q->graph);
     if (q->graph) q->graph->order = gpu_order_new();
     if (!q->graph || !q->graph->order) return fail(DUET_NO_MEMORY, "no host memory for a CUDA graph");
+    q->graph->switches = kernels_switches_new(); /* without memory, no kernel is switched */
     q->graph->indices = q->indices;
     q->graph->device = q->device;
     TRY(gpu_queue_point(q, q->capture_stream));
@@ -136,7 +150,8 @@ duet_status gpu_graph_record(int device, int index)
 static duet_status instantiate(cudaGraph_t captured, graph *g)
 {
     const duet_status s = CUDA(cudaGraphInstantiate, &g->exec, captured, 0);
-    (void)cudaGraphDestroy(captured);
+    g->captured = captured;
+    if (s != DUET_OK || !kernels_switches_wait(g->switches)) end_switches(g);
     return s;
 }
 
@@ -170,8 +185,14 @@ duet_status gpu_graph_recorded(int device, int index, void **made)
     return s != DUET_OK ? s : back;
 }
 
+static void switch_kernels(graph *g)
+{
+    kernels_switch(g->switches, g->exec);
+    if (!kernels_switches_wait(g->switches)) end_switches(g);
+}
+
 /* Without memory for a graph, its steps run one by one; so do those of a graph that was lost. */
-static duet_status launch_graph(int device, const graph *g, int index)
+static duet_status launch_graph(int device, graph *g, int index)
 {
     queue *q;
     ON_DEVICE(device);
@@ -180,6 +201,7 @@ static duet_status launch_graph(int device, const graph *g, int index)
     TRY(gpu_queue_count(q));
     for (int i = 0; i < g->count; i++) TRY(packed_refresh(g->uses[i], q));
     gpu_queue_wrote_anything(q);
+    if (unlikely(g->switches)) switch_kernels(g);
     if (g->indices.found != q->indices.found) q->replayed = g->indices;
     return CUDA(cudaGraphLaunch, g->exec, q->stream);
 }

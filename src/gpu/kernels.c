@@ -106,7 +106,13 @@ static const char *direct_algorithm(const step *s)
     return "by cuDSS, and the host waits for the result";
 }
 
+static const char *program_algorithm(const step *s)
+{
+    return kernels_generated(s->program) ? "machine code" : NULL;
+}
+
 static const gpu_kernel own_kernel = { kernels_unsupported, gpu_launch, kernels_cost };
+static const gpu_kernel program_kernel = { kernels_unsupported, gpu_launch, kernels_cost, program_algorithm };
 static const gpu_kernel matmul_kernel = { matmul_unsupported, run_matmul, gpu_matmul_cost,
                                           product_algorithm };
 static const gpu_kernel batched_kernel = { batched_unsupported, run_batched, cost_of_batched,
@@ -130,6 +136,7 @@ static const gpu_kernel sparse_solve_kernel = { gpu_sparse_solve_unsupported, gp
 
 // clang-format off
 static const gpu_kernel *const registered[KERNELS_ALL] = {
+    [KERNEL_PROGRAM] = &program_kernel,
     [OP_matmul] = &matmul_kernel,
     [KERNEL_BATCHED] = &batched_kernel,
     [OP_conv2d] = &conv_kernel,

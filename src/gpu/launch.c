@@ -1,5 +1,6 @@
 /* launch.c - runs a step by one of Duet's own kernels, and the element-wise operators and copies that
  * the other files of this folder need. */
+#include "cuda_graph.h"
 #include "dtype.h"
 #include "graph_order.h"
 #include "kernels.h"
@@ -33,6 +34,7 @@ duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void 
     const size_t bytes = kernels_scratch(s);
     const bool is_given = s->scratch > 0;
     workspace w = { .counters = q->counters, .packed = packed, .indices = q->indices };
+    if (gpu_queue_captures(q)) w.switches = gpu_graph_switches(q);
     TRY(gpu_queue_count(q));
     if (is_given) w.scratch = f->data[s->scratch - 1];
     else if (bytes) TRY(scratch_acquire(q->device, bytes, q->index, &w.scratch));

@@ -30,6 +30,7 @@ static void close_libraries(int device)
 /* Streams, events and pinned memory end with the context. */
 static void forget_context(int device)
 {
+    kernels_forget(device);
     gpu_stages_forget(device);
     gpu_queues_forget(device);
 }

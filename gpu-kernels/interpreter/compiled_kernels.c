@@ -1,0 +1,501 @@
+/* compiled_kernels.c - makes kernels in a thread of its own, and keeps them (compiled_kernels.h). */
+#define _GNU_SOURCE
+#include "compiled_kernels.h"
+#include "code_list.h"
+#include "generated_mode.h"
+#include "thread.h"
+#include <cudaTypedefs.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KERNELS_MOST 1024   /* kept; then those are freed that did not run for long, and that no graph has */
+#define TABLE        4096   /* slots: a power of two */
+#define HEATS        8192   /* counters: a power of two */
+#define HOT          100    /* launches after which a kernel is made ... */
+#define HOT_BYTES    2.56e8 /* ... where one that moves this counts as 10 */
+#define LONGEST      4000   /* operations on an element; the driver would take seconds for more */
+
+enum state { COLD, WAITING, READY, FAILED };
+
+/* What a kernel is made for, without padding. */
+typedef struct key {
+    ptx_request form;
+    uint64_t device;
+    program program;
+} key;
+
+struct compiled_kernel {
+    enum state state;
+    bool counted; /* in the statistics */
+    bool in_graph, recent;
+    int launching; /* threads that are about to launch it */
+    CUmodule module;
+    CUfunction function;
+    compiled_kernel *next; /* of those that wait */
+    uint64_t hash;
+    size_t length; /* bytes of the key that are compared */
+    key key;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static compiled_kernel *table[TABLE];
+static int count;
+static uint16_t heat[HEATS];
+
+/* The thread that makes kernels, and its work. */
+static struct worker {
+    bool started, stops;
+    int device; /* of the kernel that it makes, or -1 */
+    compiled_kernel *first, *last;
+    pthread_t thread;
+    pthread_cond_t work, idle;
+} worker = { .device = -1, .work = PTHREAD_COND_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER };
+
+static unsigned made; /* kernels that became ready, or failed */
+
+/* ---- the driver ---- */
+
+typedef struct driver {
+    PFN_cuModuleLoadDataEx_v2010 load;
+    PFN_cuModuleUnload_v2000 unload;
+    PFN_cuModuleGetFunction_v2000 function;
+    PFN_cuLaunchKernelEx_v11060 launch;
+    PFN_cuGraphExecKernelNodeSetParams_v12000 replace;
+} driver;
+
+static bool find_function(const char *name, void **f)
+{
+    enum cudaDriverEntryPointQueryResult found;
+    if (cudaGetDriverEntryPointByVersion(name, f, 12000, cudaEnableDefault, &found) == cudaSuccess && *f)
+        return true;
+    (void)cudaGetLastError();
+    return false;
+}
+
+static driver functions;
+static pthread_once_t searched = PTHREAD_ONCE_INIT;
+
+/* All or none. */
+static void search(void)
+{
+    driver d = { NULL };
+    if (find_function("cuModuleLoadDataEx", (void **)&d.load) &&
+        find_function("cuModuleUnload", (void **)&d.unload) &&
+        find_function("cuModuleGetFunction", (void **)&d.function) &&
+        find_function("cuLaunchKernelEx", (void **)&d.launch) &&
+        find_function("cuGraphExecKernelNodeSetParams", (void **)&d.replace))
+        functions = d;
+}
+
+static const driver *driver_functions(void)
+{
+    pthread_once(&searched, search);
+    return functions.load ? &functions : NULL;
+}
+
+/* ---- making ---- */
+
+/* A kernel in the making. */
+typedef struct code {
+    CUmodule module;
+    CUfunction function;
+} code;
+
+static bool load(const driver *d, const char *text, code *c)
+{
+    if (d->load(&c->module, text, 0, NULL, NULL) != CUDA_SUCCESS) return false;
+    if (d->function(&c->function, c->module, PTX_ENTRY) == CUDA_SUCCESS) return true;
+    (void)d->unload(c->module);
+    return false;
+}
+
+static bool compile(const char *text, code *c)
+{
+    const driver *d = driver_functions();
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; /* captures of other threads go on */
+    if (!d || cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess) return false;
+    const bool done = load(d, text, c);
+    (void)cudaThreadExchangeStreamCaptureMode(&mode);
+    return done;
+}
+
+static bool make_of_list(const key *k, const code_list *l, code *c)
+{
+    ptx_text text;
+    ptx_request r = k->form;
+    r.list = l;
+    if (l->length * r.width > LONGEST) return false;
+    const bool written = ptx_write(&text, &r), done = written && compile(text.at, c);
+    free(text.at);
+    return done;
+}
+
+static bool make(const key *k, code *c)
+{
+    code_list l;
+    const bool done = code_list_make(&l, &k->program, k->form.f64 ? DUET_F64 : DUET_F32) && make_of_list(k, &l, c);
+    code_list_free(&l);
+    return done;
+}
+
+/* ---- the thread; all functions but `run` hold the lock ---- */
+
+static void finish(compiled_kernel *k, bool done, const code *c)
+{
+    k->module = c->module;
+    k->function = c->function;
+    k->state = done ? READY : FAILED;
+    __atomic_fetch_add(&made, 1, __ATOMIC_RELEASE);
+}
+
+static void make_first(void)
+{
+    compiled_kernel *k = worker.first;
+    code c = { NULL };
+    worker.first = k->next;
+    worker.device = (int)k->key.device;
+    pthread_mutex_unlock(&lock);
+    const bool done = cudaSetDevice((int)k->key.device) == cudaSuccess && make(&k->key, &c);
+    (void)cudaGetLastError();
+    pthread_mutex_lock(&lock);
+    finish(k, done, &c);
+    worker.device = -1;
+    pthread_cond_broadcast(&worker.idle);
+}
+
+/* The driver must not end while it compiles. */
+static void stop(void)
+{
+    pthread_mutex_lock(&lock);
+    const bool running = worker.started && !worker.stops;
+    worker.stops = true;
+    pthread_cond_signal(&worker.work);
+    pthread_mutex_unlock(&lock);
+    if (running) pthread_join(worker.thread, NULL);
+}
+
+/* At exit the destructors of a library run before functions that were registered before it was loaded. So
+ * the driver's compiler is loaded before `stop` is registered a second time. */
+static bool prepare_exit(void)
+{
+    (void)dlopen("libnvidia-ptxjitcompiler.so.1", RTLD_NOW | RTLD_LOCAL);
+    return !atexit(stop);
+}
+
+static void *run(void *none)
+{
+    const bool prepared = prepare_exit();
+    pthread_mutex_lock(&lock);
+    worker.stops |= !prepared;
+    while (!worker.stops) {
+        if (worker.first) make_first();
+        else pthread_cond_wait(&worker.work, &lock);
+    }
+    pthread_mutex_unlock(&lock);
+    return none;
+}
+
+/* Signals of the program are for its own threads. */
+static bool start_thread(void)
+{
+    sigset_t all, before;
+    if (worker.started) return !worker.stops;
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &before)) return false;
+    worker.started = !atexit(stop) && !pthread_create(&worker.thread, NULL, run, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return worker.started;
+}
+
+static void hand_over(compiled_kernel *k)
+{
+    if (!start_thread()) {
+        k->state = FAILED;
+        return;
+    }
+    k->state = WAITING;
+    k->next = NULL;
+    if (worker.first) worker.last->next = k;
+    else worker.first = k;
+    worker.last = k;
+    pthread_cond_signal(&worker.work);
+}
+
+/* ---- finding; the lock is held ---- */
+
+static uint64_t hash_of(const key *k, size_t length)
+{
+    uint64_t h = length;
+    for (size_t at = 0; at < length; at += 8) {
+        uint64_t word = 0;
+        memcpy(&word, (const char *)k + at, length - at < 8 ? length - at : 8);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 29;
+    }
+    return h;
+}
+
+/* The slot of a key: it may be empty. */
+static compiled_kernel **slot_of(const key *k, size_t length, uint64_t hash)
+{
+    uint64_t at = hash & (TABLE - 1);
+    for (;; at = (at + 1) & (TABLE - 1)) {
+        const compiled_kernel *here = table[at];
+        if (!here || (here->hash == hash && here->length == length && !memcmp(&here->key, k, length))) break;
+    }
+    return &table[at];
+}
+
+/* Has a program run often? Programs that share a counter only seem to run more often. */
+static bool is_hot(uint64_t hash, double bytes)
+{
+    uint16_t *h = &heat[hash >> 32 & (HEATS - 1)];
+    const double more = 1 + 9 * bytes / HOT_BYTES;
+    const unsigned now = *h + (unsigned)(more < HOT ? more : HOT);
+    *h = (uint16_t)(now < HOT ? now : HOT);
+    return now >= HOT;
+}
+
+/* Frees a kernel of the current device that can be; of another device only if it has no code. */
+static bool free_kernel(compiled_kernel *k, int device)
+{
+    if (k->in_graph || __atomic_load_n(&k->launching, __ATOMIC_ACQUIRE) || k->state == WAITING) return false;
+    if (k->state == READY && ((int)k->key.device != device || driver_functions()->unload(k->module)))
+        return false;
+    free(k);
+    return true;
+}
+
+/* Frees kernels that did not run since the last call. */
+static void free_some(int device)
+{
+    compiled_kernel *left[KERNELS_MOST];
+    int n = 0;
+    if (cudaDeviceSynchronize() != cudaSuccess) (void)cudaGetLastError(); /* they may be running */
+    for (int i = 0; i < TABLE; i++) {
+        compiled_kernel *k = table[i];
+        table[i] = NULL;
+        if (!k || (!k->recent && free_kernel(k, device))) continue;
+        k->recent = false;
+        left[n++] = k;
+    }
+    for (int i = 0; i < n; i++) *slot_of(&left[i]->key, left[i]->length, left[i]->hash) = left[i];
+    count = n;
+}
+
+/* During a capture nothing can be freed. */
+static compiled_kernel *enter(const key *k, size_t length, uint64_t hash, bool captured)
+{
+    for (int turn = 0; turn < 2 && count == KERNELS_MOST && !captured; turn++) free_some((int)k->device);
+    if (count == KERNELS_MOST) return NULL;
+    compiled_kernel *new = calloc(1, sizeof *new);
+    if (!new) return NULL;
+    new->hash = hash;
+    new->length = length;
+    memcpy(&new->key, k, length);
+    *slot_of(k, length, hash) = new;
+    count++;
+    return new;
+}
+
+/* Made by this thread, which holds the lock meanwhile: for tests. */
+static void make_now(compiled_kernel *k)
+{
+    code c = { NULL };
+    const bool done = make(&k->key, &c);
+    finish(k, done, &c);
+}
+
+static compiled_kernel *find(const key *k, size_t length, double bytes, bool captured)
+{
+    const uint64_t hash = hash_of(k, length);
+    compiled_kernel *found = *slot_of(k, length, hash);
+    const bool at_once = generated_when() == GENERATED_AT_ONCE;
+    if (likely(found && found->state != COLD)) return found;
+    if (!at_once && !captured && !is_hot(hash, bytes)) return NULL;
+    if (!found) found = enter(k, length, hash, captured);
+    if (found && at_once) make_now(found);
+    else if (found) hand_over(found);
+    return found;
+}
+
+compiled_kernel *compiled_kernel_for(const compiled_source *s, bool captured, bool *ready)
+{
+    key k;
+    int device;
+    const size_t of_program = offsetof(program, code) + s->program->length * sizeof *s->program->code,
+                 length = offsetof(key, program) + of_program;
+    *ready = false;
+    if (generated_when() == GENERATED_NEVER || cudaGetDevice(&device) != cudaSuccess) return NULL;
+    k.form = s->form;
+    k.form.list = NULL;
+    k.device = (uint64_t)device;
+    memcpy(&k.program, s->program, of_program);
+    pthread_mutex_lock(&lock);
+    compiled_kernel *found = find(&k, length, s->bytes, captured);
+    if (found && found->state == FAILED) found = NULL;
+    if (found) {
+        found->recent = true;
+        found->in_graph |= captured;
+    }
+    if (found && found->state == READY) {
+        *ready = true;
+        __atomic_fetch_add(&found->launching, 1, __ATOMIC_RELAXED);
+        if (!found->counted) COUNT(generated);
+        found->counted = true;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/* ---- launching ---- */
+
+cudaError_t compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, const ptx_args *a,
+                                   cudaStream_t q)
+{
+    CUlaunchAttribute early = { .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION };
+    early.value.programmaticStreamSerializationAllowed = 1;
+    const CUlaunchConfig c = { .gridDimX = (unsigned)s->blocks,
+                               .gridDimY = 1,
+                               .gridDimZ = 1,
+                               .blockDimX = s->form.threads,
+                               .blockDimY = 1,
+                               .blockDimZ = 1,
+                               .hStream = q,
+                               .attrs = &early,
+                               .numAttrs = s->form.waits };
+    void *args[] = { (void *)a };
+    const CUresult r = driver_functions()->launch(&c, k->function, args, NULL);
+    __atomic_fetch_sub(&k->launching, 1, __ATOMIC_RELEASE);
+    return (cudaError_t)r;
+}
+
+/* ---- graphs ---- */
+
+typedef struct kernel_switch {
+    compiled_kernel *to;
+    cudaGraphNode_t node;
+    unsigned blocks, threads;
+    ptx_args args;
+} kernel_switch;
+
+struct kernel_switches {
+    unsigned seen; /* `made` at the last look */
+    int count, capacity;
+    kernel_switch *list;
+};
+
+kernel_switches *kernels_switches_new(void) { return calloc(1, sizeof(kernel_switches)); }
+
+void kernels_switches_free(kernel_switches *s)
+{
+    if (s) free(s->list);
+    free(s);
+}
+
+bool kernels_switches_wait(const kernel_switches *s) { return s && s->count; }
+
+/* The node that was captured last. */
+static bool last_node(cudaStream_t q, cudaGraphNode_t *node)
+{
+    enum cudaStreamCaptureStatus status;
+    const cudaGraphNode_t *nodes;
+    size_t n;
+#if CUDART_VERSION >= 13000
+    const cudaError_t e = cudaStreamGetCaptureInfo(q, &status, NULL, NULL, &nodes, NULL, &n);
+#else
+    const cudaError_t e = cudaStreamGetCaptureInfo_v2(q, &status, NULL, NULL, &nodes, &n);
+#endif
+    if (e != cudaSuccess) (void)cudaGetLastError();
+    if (e != cudaSuccess || status != cudaStreamCaptureStatusActive || n != 1) return false;
+    *node = nodes[0];
+    return true;
+}
+
+static bool reserve(kernel_switches *s)
+{
+    if (s->count < s->capacity) return true;
+    const int capacity = s->capacity ? 2 * s->capacity : 4;
+    kernel_switch *more = realloc(s->list, (size_t)capacity * sizeof *more);
+    if (!more) return false;
+    s->list = more;
+    s->capacity = capacity;
+    return true;
+}
+
+/* Without memory, the interpreter stays in the graph. */
+void compiled_kernel_note(compiled_kernel *k, const compiled_source *s, const ptx_args *a,
+                          kernel_switches *to, cudaStream_t q)
+{
+    cudaGraphNode_t node;
+    if (!last_node(q, &node) || !reserve(to)) return;
+    to->list[to->count++] = (kernel_switch){ k, node, (unsigned)s->blocks, s->form.threads, *a };
+}
+
+static void replace(const kernel_switch *w, cudaGraphExec_t exec)
+{
+    void *args[] = { (void *)&w->args };
+    const CUDA_KERNEL_NODE_PARAMS_v2 p = { .func = w->to->function,
+                                           .gridDimX = w->blocks,
+                                           .gridDimY = 1,
+                                           .gridDimZ = 1,
+                                           .blockDimX = w->threads,
+                                           .blockDimY = 1,
+                                           .blockDimZ = 1,
+                                           .kernelParams = args };
+    (void)driver_functions()->replace(exec, w->node, &p);
+}
+
+void kernels_switch(kernel_switches *s, cudaGraphExec_t exec)
+{
+    const unsigned now = __atomic_load_n(&made, __ATOMIC_ACQUIRE);
+    int left = 0;
+    if (likely(now == s->seen)) return;
+    s->seen = now;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < s->count; i++) {
+        const enum state state = s->list[i].to->state;
+        if (state == READY) replace(&s->list[i], exec);
+        if (state == WAITING) s->list[left++] = s->list[i];
+    }
+    s->count = left;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- for src/gpu ---- */
+
+/* Kernels end with the context of a device. */
+void kernels_forget(int device)
+{
+    compiled_kernel **at = &worker.first;
+    pthread_mutex_lock(&lock);
+    while (*at)
+        if ((int)(*at)->key.device == device) *at = (*at)->next;
+        else {
+            worker.last = *at;
+            at = &(*at)->next;
+        }
+    while (worker.device == device) pthread_cond_wait(&worker.idle, &lock);
+    for (int i = 0; i < TABLE; i++)
+        if (table[i] && (int)table[i]->key.device == device) {
+            table[i]->state = COLD;
+            table[i]->in_graph = false;
+        }
+    pthread_mutex_unlock(&lock);
+}
+
+bool kernels_generated(const program *p)
+{
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < TABLE && !found; i++) {
+        const compiled_kernel *k = table[i];
+        found = k && k->state == READY && k->key.program.length == p->length &&
+                !memcmp(&k->key.program, p, k->length - offsetof(key, program));
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}

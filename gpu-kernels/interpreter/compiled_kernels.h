@@ -1,0 +1,37 @@
+/* compiled_kernels.h - kernels that the driver compiles for one program (codegen/ptx_write.h). They are the
+ * interpreter's second tier: the same results, without a dispatch for each instruction.
+ *
+ * A kernel is made in the background when its program has run often, or when it is captured into a graph.
+ * Until then, and where the driver cannot make it, the interpreter runs. The driver keeps compiled kernels
+ * on disk. DUET_JIT=0 turns this off; with DUET_JIT=1 the first launch waits for the kernel. */
+#ifndef COMPILED_KERNELS_H
+#define COMPILED_KERNELS_H
+
+#include "kernels.h"
+#include "ptx_write.h"
+
+/* A program, and the kernel to make for it. form.list is not used. */
+typedef struct compiled_source {
+    const program *program;
+    ptx_request form;
+    int64_t blocks;
+    double bytes; /* that a launch reads and writes, which decides when the program has run often enough */
+} compiled_source;
+
+#define COMPILED_SMALL (1 << 16) /* at most this many elements: one element per thread */
+
+typedef struct compiled_kernel compiled_kernel;
+
+/* The kernel of a program for the current device, or NULL if there is none and will be none soon.
+ * *ready: it can be launched. */
+compiled_kernel *compiled_kernel_for(const compiled_source *s, bool captured, bool *ready);
+
+/* Launches a kernel that was ready: once for each such answer. */
+cudaError_t compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, const ptx_args *a,
+                                   cudaStream_t q);
+
+/* Notes that the kernel that was captured last on q can be replaced by k, when that is ready. */
+void compiled_kernel_note(compiled_kernel *k, const compiled_source *s, const ptx_args *a,
+                          kernel_switches *to, cudaStream_t q);
+
+#endif

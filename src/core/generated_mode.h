@@ -1,0 +1,10 @@
+/* generated_mode.h - when code is generated, as DUET_JIT says. */
+#ifndef GENERATED_MODE_H
+#define GENERATED_MODE_H
+
+enum { GENERATED_NEVER, GENERATED_WHEN_HOT, GENERATED_AT_ONCE };
+extern int generated_mode; /* -1: not set yet. Set at the first use; tests change it */
+
+int generated_when(void);
+
+#endif

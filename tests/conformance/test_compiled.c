@@ -1,0 +1,151 @@
+/* test_compiled.c - kernels that the driver compiles for one program: random programs of all operators, of
+ * operands with any layouts and alignments, give the bits of the interpreter on the GPU and of the CPU.
+ *     test_compiled [how many programs] [seed] */
+#include "machine_trial.h"
+#include "quick.h"
+
+static int maps[OPS], map_count;
+static uint64_t programs, compiled;
+
+static void list_operators(void)
+{
+    for (int op = 0; op < OPS; op++)
+        if (op_infos[op].flags & OP_FLOATS && op_infos[op].kind == KIND_MAP) maps[map_count++] = op;
+}
+
+/* One in three is any operator; most of those are functions with long code. */
+static int any_map(void)
+{
+    static const int plain[] = { OP_add,   OP_sub,     OP_mul,     OP_div,  OP_fma,   OP_neg,  OP_abs,
+                                 OP_where, OP_minimum, OP_maximum, OP_less, OP_equal, OP_sqrt, OP_copysign };
+    return chance(33) ? maps[draw(map_count)] : plain[draw((int)(sizeof plain / sizeof *plain))];
+}
+
+static void write_maps(writer *w, int length)
+{
+    for (int n = draw(length) + !w->acc; n-- > 0;) {
+        if (w->acc && chance(20)) write_one(w, OP_SAVE, 0);
+        else if (chance(5)) write_one(w, OP_LOAD, 0);
+        else write_one(w, any_map(), 0);
+    }
+}
+
+static layout dense_of(duet_dtype type, int rank, const int64_t *size)
+{
+    layout l;
+    layout_dense(&l, type, rank, size);
+    return l;
+}
+
+/* Mostly the program's own type, else any from which a kernel can be compiled, or to which one can write. */
+static duet_dtype operand_type(duet_dtype type, bool out)
+{
+    static const duet_dtype others[] = { DUET_F32,  DUET_BOOL, DUET_I8,  DUET_I16, DUET_I32,
+                                         DUET_U8,   DUET_U16,  DUET_U32, DUET_F64, DUET_F16,
+                                         DUET_BF16, DUET_I64,  DUET_U64 };
+    if (chance(70)) return type;
+    return others[draw(!out ? 13 : type == DUET_F64 ? 9 : 11)];
+}
+
+static void make_program(trial *t, duet_dtype type, bool large)
+{
+    int64_t size[DUET_RANK_MAX];
+    const int outs = chance(80) ? 1 : 1 + draw(3), ins = 1 + draw(chance(85) ? 4 : PROGRAM_INPUTS - 1),
+              rank = 1 + draw(4);
+    for (int a = 0; a < rank; a++) size[a] = 1 + draw(rank == 1 ? 3000 : rank == 2 ? 60 : 9);
+    if (large) size[0] = (rank == 1 ? 66000 : rank == 2 ? 1400 : rank == 3 ? 700 : 170) + draw(3000);
+    if (large && rank > 1) size[rank - 1] += 40;
+    const bool dense = chance(70);
+    for (int k = 0; k < outs; k++) {
+        const duet_dtype to = operand_type(type, true);
+        add_output(t, dense ? dense_of(to, rank, size) : any_layout(to, rank, size, false));
+    }
+    for (int k = 0; k < ins; k++) {
+        if (chance(15)) t->s.in[t->s.ins++] = t->s.out[draw(outs)];
+        else
+            add_input(t, chance(50) ? dense_of(type, rank, size) : any_layout(type, rank, size, true),
+                      chance(60) ? 0 : 5);
+    }
+    for (int k = draw(6); k-- >= 0;) add_number(t, number(type, 3));
+    writer w = { .s = &t->s, .p = &t->code, .type = type };
+    t->code =
+        (program){ .inputs = t->s.ins, .numbers = t->s.nums, .slots = PROGRAM_SLOTS, .outputs = t->s.outs };
+    for (int o = 0; o < outs; o++) {
+        write_maps(&w, (chance(10) ? 60 : 12) / outs);
+        write_one(&w, OP_STORE, o);
+    }
+    layout *all[STEP_OUTPUTS + STEP_INPUTS];
+    int n = 0;
+    for (int k = 0; k < t->s.outs; k++) all[n++] = &t->s.out[k].at;
+    for (int k = 0; k < t->s.ins; k++) all[n++] = &t->s.in[k].at;
+    layout_collapse(all, n);
+}
+
+static void mark_outputs(trial *t)
+{
+    for (int k = 0; k < t->s.outs; k++) {
+        buffer *b = &t->buffer[t->s.out[k].slot];
+        for (int64_t n = 0; n < layout_count(&t->s.out[k].at); n++) {
+            int64_t index[DUET_RANK_MAX];
+            unravel(&t->s.out[k].at, n, index);
+            b->written[b->start + place(&t->s.out[k].at, index)] = true;
+        }
+    }
+}
+
+static void run_all(trial *t)
+{
+    static const struct {
+        const char *name;
+        int device, mode;
+    } ways[] = { { "CPU", HOST, GENERATED_NEVER },
+                 { "GPU, interpreted", DEFAULT_GPU, GENERATED_NEVER },
+                 { "GPU, compiled", DEFAULT_GPU, GENERATED_AT_ONCE } };
+    t->s.program = &t->code;
+    mark_outputs(t);
+    if (device_machine(DEFAULT_GPU)->unsupported_reason(&t->s)) {
+        trial_free(t);
+        return;
+    }
+    for (int v = 0; v < 3; v++) {
+        const machine *m = device_machine(ways[v].device);
+        generated_mode = ways[v].mode;
+        const duet_status r = run_once(t, m);
+        CHECK(r == DUET_OK, "%s: %s", sizes_text(t), duet_error());
+        check_rest(t, ways[v].name, v == 0);
+        m->forget(&t->s);
+    }
+    const char *how = device_machine(DEFAULT_GPU)->algorithm(&t->s);
+    programs++;
+    compiled += how && !strcmp(how, "machine code");
+    trial_free(t);
+}
+
+static void test_random(const char *title, int trials, bool large)
+{
+    programs = compiled = 0;
+    for (int n = 0; n < trials; n++) {
+        trial t = { .s.kernel = KERNEL_PROGRAM };
+        make_program(&t, n % 2 ? DUET_F64 : DUET_F32, large);
+        run_all(&t);
+    }
+    printf("# %s: %llu of %llu programs were compiled\n", title, (unsigned long long)compiled,
+           (unsigned long long)programs);
+    CHECK(compiled * 10 >= programs * 8, "only %llu of %llu programs were compiled",
+          (unsigned long long)compiled, (unsigned long long)programs);
+    tap_point(title);
+}
+
+int main(int argc, char **argv)
+{
+    const int trials = trial_count(argc, argv, 150, 1500);
+    if (argc > 2) seed += (uint64_t)atoi(argv[2]) * 0x9e3779b97f4a7c15u;
+    if (device_absent(DEFAULT_GPU)) {
+        printf("1..0 # SKIP no GPU\n");
+        return 0;
+    }
+    list_operators();
+    test_random("small arrays", trials, false);
+    test_random("large arrays", trials / 5, true);
+    return tap_end();
+}
