@@ -63,8 +63,9 @@ typedef struct workspace {
 cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 
 /* Kernels that the driver compiles for one program, in the background (compiled_kernels.h).
- *     kernels_switches_new      an empty list for a capture, or NULL without memory
- *     kernels_switches_wait     do kernels of the graph wait for compiled ones? NULL: no
+ *     kernels_switches_new      an empty list for a capture, or NULL without memory. It keeps the kernels of the
+ *                               graph, and is freed after it
+ *     kernels_switches_wait     do kernels of the graph wait for compiled ones?
  *     kernels_switch            puts compiled kernels that became ready into the graph. Its nodes must exist
  *                               still, hence also the graph that was captured
  *     kernels_generated         is there a compiled kernel of a program?

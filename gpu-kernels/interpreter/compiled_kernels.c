@@ -29,8 +29,9 @@ typedef struct key {
 
 struct compiled_kernel {
     enum state state;
-    bool counted; /* in the statistics */
-    bool in_graph, recent;
+    bool counted;  /* in the statistics */
+    bool recent;   /* it ran since free_some */
+    int graphs;    /* that contain it, or will */
     int launching; /* threads that are about to launch it */
     CUmodule module;
     CUfunction function;
@@ -136,7 +137,8 @@ static bool make_of_list(const key *k, const code_list *l, code *c)
 static bool make(const key *k, code *c)
 {
     code_list l;
-    const bool done = code_list_make(&l, &k->program, k->form.f64 ? DUET_F64 : DUET_F32) && make_of_list(k, &l, c);
+    const bool done =
+        code_list_make(&l, &k->program, k->form.f64 ? DUET_F64 : DUET_F32) && make_of_list(k, &l, c);
     code_list_free(&l);
     return done;
 }
@@ -224,6 +226,38 @@ static void hand_over(compiled_kernel *k)
     pthread_cond_signal(&worker.work);
 }
 
+/* ---- what a graph keeps ---- */
+
+typedef struct kernel_switch {
+    compiled_kernel *to;
+    cudaGraphNode_t node;
+    unsigned blocks, threads;
+    ptx_args args;
+} kernel_switch;
+
+struct kernel_switches {
+    unsigned seen; /* `made` at the last look */
+    int count, capacity;
+    kernel_switch *list;
+    int uses, most;
+    compiled_kernel **used; /* by the graph */
+};
+
+/* Keeps a kernel as long as the graph. The lock is held. */
+static bool use(kernel_switches *s, compiled_kernel *k)
+{
+    if (s->uses == s->most) {
+        const int most = s->most ? 2 * s->most : 4;
+        compiled_kernel **more = realloc(s->used, (size_t)most * sizeof *more);
+        if (!more) return false;
+        s->used = more;
+        s->most = most;
+    }
+    s->used[s->uses++] = k;
+    k->graphs++;
+    return true;
+}
+
 /* ---- finding; the lock is held ---- */
 
 static uint64_t hash_of(const key *k, size_t length)
@@ -262,19 +296,17 @@ static bool is_hot(uint64_t hash, double bytes)
 /* Frees a kernel of the current device that can be; of another device only if it has no code. */
 static bool free_kernel(compiled_kernel *k, int device)
 {
-    if (k->in_graph || __atomic_load_n(&k->launching, __ATOMIC_ACQUIRE) || k->state == WAITING) return false;
+    if (k->graphs || __atomic_load_n(&k->launching, __ATOMIC_ACQUIRE) || k->state == WAITING) return false;
     if (k->state == READY && ((int)k->key.device != device || driver_functions()->unload(k->module)))
         return false;
     free(k);
     return true;
 }
 
-/* Frees kernels that did not run since the last call. */
-static void free_some(int device)
+static void keep_others(int device)
 {
     compiled_kernel *left[KERNELS_MOST];
     int n = 0;
-    if (cudaDeviceSynchronize() != cudaSuccess) (void)cudaGetLastError(); /* they may be running */
     for (int i = 0; i < TABLE; i++) {
         compiled_kernel *k = table[i];
         table[i] = NULL;
@@ -284,6 +316,16 @@ static void free_some(int device)
     }
     for (int i = 0; i < n; i++) *slot_of(&left[i]->key, left[i]->length, left[i]->hash) = left[i];
     count = n;
+}
+
+/* Frees kernels that did not run since the last call, when nothing runs. */
+static void free_some(int device)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; /* captures of other threads go on */
+    if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess) return;
+    if (cudaDeviceSynchronize() == cudaSuccess) keep_others(device);
+    else (void)cudaGetLastError();
+    (void)cudaThreadExchangeStreamCaptureMode(&mode);
 }
 
 /* During a capture nothing can be freed. */
@@ -322,7 +364,7 @@ static compiled_kernel *find(const key *k, size_t length, double bytes, bool cap
     return found;
 }
 
-compiled_kernel *compiled_kernel_for(const compiled_source *s, bool captured, bool *ready)
+compiled_kernel *compiled_kernel_for(const compiled_source *s, kernel_switches *graph, bool *ready)
 {
     key k;
     int device;
@@ -335,12 +377,9 @@ compiled_kernel *compiled_kernel_for(const compiled_source *s, bool captured, bo
     k.device = (uint64_t)device;
     memcpy(&k.program, s->program, of_program);
     pthread_mutex_lock(&lock);
-    compiled_kernel *found = find(&k, length, s->bytes, captured);
-    if (found && found->state == FAILED) found = NULL;
-    if (found) {
-        found->recent = true;
-        found->in_graph |= captured;
-    }
+    compiled_kernel *found = find(&k, length, s->bytes, graph);
+    if (found && (found->state == FAILED || (graph && !use(graph, found)))) found = NULL;
+    if (found) found->recent = true;
     if (found && found->state == READY) {
         *ready = true;
         __atomic_fetch_add(&found->launching, 1, __ATOMIC_RELAXED);
@@ -375,28 +414,20 @@ cudaError_t compiled_kernel_launch(compiled_kernel *k, const compiled_source *s,
 
 /* ---- graphs ---- */
 
-typedef struct kernel_switch {
-    compiled_kernel *to;
-    cudaGraphNode_t node;
-    unsigned blocks, threads;
-    ptx_args args;
-} kernel_switch;
-
-struct kernel_switches {
-    unsigned seen; /* `made` at the last look */
-    int count, capacity;
-    kernel_switch *list;
-};
-
 kernel_switches *kernels_switches_new(void) { return calloc(1, sizeof(kernel_switches)); }
 
 void kernels_switches_free(kernel_switches *s)
 {
-    if (s) free(s->list);
+    if (!s) return;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < s->uses; i++) s->used[i]->graphs--;
+    pthread_mutex_unlock(&lock);
+    free(s->used);
+    free(s->list);
     free(s);
 }
 
-bool kernels_switches_wait(const kernel_switches *s) { return s && s->count; }
+bool kernels_switches_wait(const kernel_switches *s) { return s->count; }
 
 /* The node that was captured last. */
 static bool last_node(cudaStream_t q, cudaGraphNode_t *node)
@@ -480,10 +511,7 @@ void kernels_forget(int device)
         }
     while (worker.device == device) pthread_cond_wait(&worker.idle, &lock);
     for (int i = 0; i < TABLE; i++)
-        if (table[i] && (int)table[i]->key.device == device) {
-            table[i]->state = COLD;
-            table[i]->in_graph = false;
-        }
+        if (table[i] && (int)table[i]->key.device == device) table[i]->state = COLD;
     pthread_mutex_unlock(&lock);
 }
 

@@ -22,9 +22,9 @@ typedef struct compiled_source {
 
 typedef struct compiled_kernel compiled_kernel;
 
-/* The kernel of a program for the current device, or NULL if there is none and will be none soon.
- * *ready: it can be launched. */
-compiled_kernel *compiled_kernel_for(const compiled_source *s, bool captured, bool *ready);
+/* The kernel of a program for the current device, or NULL if there is none and will be none soon. A graph
+ * under capture keeps it. *ready: it can be launched. */
+compiled_kernel *compiled_kernel_for(const compiled_source *s, kernel_switches *graph, bool *ready);
 
 /* Launches a kernel that was ready: once for each such answer. */
 cudaError_t compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, const ptx_args *a,

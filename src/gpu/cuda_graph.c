@@ -12,9 +12,9 @@ typedef struct graph {
     index_report indices;        /* of the queue that captured it */
     packed_operand **uses;
     int count, capacity;
-    graph_order *order; /* during the capture */
-    kernel_switches *switches;
-    cudaGraph_t captured; /* while kernels are to be switched: it has the nodes */
+    graph_order *order;        /* during the capture */
+    kernel_switches *switches; /* also keeps the kernels that were compiled */
+    cudaGraph_t captured;      /* while kernels are to be switched: it has the nodes */
 } graph;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,12 +44,18 @@ static void release_uses(graph *g)
     g->count = 0;
 }
 
+static void destroy_captured(graph *g)
+{
+    if (g->captured && cudaGraphDestroy(g->captured) != cudaSuccess) (void)cudaGetLastError();
+    g->captured = NULL;
+}
+
+/* When nothing can be launched any more. */
 static void end_switches(graph *g)
 {
+    destroy_captured(g);
     kernels_switches_free(g->switches);
-    if (g->captured && cudaGraphDestroy(g->captured) != cudaSuccess) (void)cudaGetLastError();
     g->switches = NULL;
-    g->captured = NULL;
 }
 
 static void end_graph(graph *g)
@@ -113,8 +119,9 @@ static duet_status begin(queue *q)
     TRY(open_capture_stream(q));
     q->graph = calloc(1, sizeof *q->graph);
     if (q->graph) q->graph->order = gpu_order_new();
-    if (!q->graph || !q->graph->order) return fail(DUET_NO_MEMORY, "no host memory for a CUDA graph");
-    q->graph->switches = kernels_switches_new(); /* without memory, no kernel is switched */
+    if (q->graph) q->graph->switches = kernels_switches_new();
+    if (!q->graph || !q->graph->order || !q->graph->switches)
+        return fail(DUET_NO_MEMORY, "no host memory for a CUDA graph");
     q->graph->indices = q->indices;
     q->graph->device = q->device;
     TRY(gpu_queue_point(q, q->capture_stream));
@@ -151,7 +158,7 @@ static duet_status instantiate(cudaGraph_t captured, graph *g)
 {
     const duet_status s = CUDA(cudaGraphInstantiate, &g->exec, captured, 0);
     g->captured = captured;
-    if (s != DUET_OK || !kernels_switches_wait(g->switches)) end_switches(g);
+    if (s != DUET_OK || !kernels_switches_wait(g->switches)) destroy_captured(g);
     return s;
 }
 
@@ -188,7 +195,7 @@ duet_status gpu_graph_recorded(int device, int index, void **made)
 static void switch_kernels(graph *g)
 {
     kernels_switch(g->switches, g->exec);
-    if (!kernels_switches_wait(g->switches)) end_switches(g);
+    if (!kernels_switches_wait(g->switches)) destroy_captured(g);
 }
 
 /* Without memory for a graph, its steps run one by one; so do those of a graph that was lost. */
@@ -201,7 +208,7 @@ static duet_status launch_graph(int device, graph *g, int index)
     TRY(gpu_queue_count(q));
     for (int i = 0; i < g->count; i++) TRY(packed_refresh(g->uses[i], q));
     gpu_queue_wrote_anything(q);
-    if (unlikely(g->switches)) switch_kernels(g);
+    if (unlikely(g->captured)) switch_kernels(g);
     if (g->indices.found != q->indices.found) q->replayed = g->indices;
     return CUDA(cudaGraphLaunch, g->exec, q->stream);
 }

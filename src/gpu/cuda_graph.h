@@ -18,7 +18,7 @@ duet_status gpu_graph_uses(queue *q, struct packed_operand *k);
 /* The order of the steps of the graph under capture on q (graph_order.h). */
 struct graph_order *gpu_graph_order(const queue *q);
 
-/* Where the graph under capture on q notes kernels that can be replaced, or NULL. */
+/* Where the graph under capture on q notes kernels that can be replaced. */
 kernel_switches *gpu_graph_switches(const queue *q);
 
 #endif
