@@ -19,6 +19,9 @@
 void blas_describe(char *text, size_t size);
 /* True if the library keeps threads of its own, which are not OpenMP's. */
 bool blas_has_own_threads(void);
+/* True if, on this processor, the library has kernels for f32 products of up to 100^3 multiplications that
+ * neither copy the operands nor start threads. */
+bool blas_has_small_kernels(void);
 
 /* To be called before functions of BLAS and LAPACK. OpenBLAS never returns if it gets no memory; this
  * gives it what it needs, with fewer threads if need be. Errors: NO_MEMORY */

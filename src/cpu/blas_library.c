@@ -5,12 +5,26 @@
 #include "trace.h"
 #include <omp.h>
 #include <stdio.h>
+#include <strings.h>
 #include <sys/mman.h>
 
 #if defined BLAS_OPENBLAS
 enum { NO_THREADS, OWN_THREADS, OPENMP_THREADS }; /* openblas_get_parallel returns one of these */
 
 bool blas_has_own_threads(void) { return openblas_get_parallel() == OWN_THREADS; }
+
+#define VERSION_WITH_SMALL_KERNELS 321 /* 0.3.21; older ones were not measured */
+
+bool blas_has_small_kernels(void)
+{
+    static const char *const cores[] = { "SkylakeX", "Cooperlake", "SapphireRapids" };
+    int major, minor, patch;
+    if (sscanf(openblas_get_config(), "OpenBLAS %d.%d.%d", &major, &minor, &patch) != 3) return false;
+    if (major * 10000 + minor * 100 + patch < VERSION_WITH_SMALL_KERNELS) return false;
+    for (size_t i = 0; i < sizeof cores / sizeof *cores; i++)
+        if (!strcasecmp(openblas_get_corename(), cores[i])) return true;
+    return false;
+}
 
 /* OpenBLAS maps a block of memory for each thread that calls it, and for each thread that works for that
  * one. It keeps the blocks. If the system refuses one, it tries again forever. */
@@ -77,6 +91,7 @@ void blas_describe(char *text, size_t size)
 }
 #else
 bool blas_has_own_threads(void) { return false; }
+bool blas_has_small_kernels(void) { return false; }
 #endif
 
 #ifdef BLAS_MKL

@@ -1,4 +1,4 @@
-/* gemm.h - matrix products by oneDNN, which is faster than OpenBLAS except for very small matrices. */
+/* gemm.h - matrix products of f32 by oneDNN, which is faster than OpenBLAS except for small matrices. */
 #ifndef GEMM_H
 #define GEMM_H
 
@@ -9,6 +9,10 @@ typedef struct gemm {
     bool a_transposed, b_transposed;
     int m, n, k, a_ld, b_ld, out_ld;
 } gemm;
+
+/* Does BLAS compute the product faster than oneDNN? Depends on the shape, the transposes and the processor.
+ * These products use one thread. */
+bool gemm_is_small(const gemm *g);
 
 bool onednn_gemm_supported(const gemm *g);
 

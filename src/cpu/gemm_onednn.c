@@ -1,20 +1,26 @@
-/* gemm_onednn.c - matrix products in f32 by oneDNN (gemm.h), with one or all threads. */
+/* gemm_onednn.c - matrix products in f32 by oneDNN (gemm.h), with one or all threads, and the rule that
+ * leaves small products to BLAS. */
+#include "blas_headers.h"
 #include "gemm.h"
 #include "onednn.h"
 #include "threads.h"
 #include <signal.h>
 
-#define MULTIPLICATIONS_MIN 8192 /* a call of oneDNN has an overhead of 0.2 us */
+/* Multiplications of the products that BLAS computes. */
+#define ANY_BLAS_MAX      8191   /* a call of oneDNN has an overhead of 0.4 us */
+#define SMALL_KERNELS_MAX 1e6    /* OpenBLAS has no small kernels for more */
+#define B_TRANSPOSED_MAX  64000  /* it has none for most of these, and copies B */
+#define ONE_ROW_MAX       400000 /* more need several threads, whose number would change the bits */
 
-#define SECONDS_PER_CACHED_BYTE 1e-11
-#define VECTOR_COLUMNS          16 /* a part of a vector takes as long as a full one */
+#define B_TRANSPOSED_RESULTS_MAX 1200 /* for fewer results OpenBLAS has small kernels */
+
+#define VECTOR_COLUMNS 16 /* a part of a vector takes as long as a full one */
 
 static double seconds_of(const gemm *g)
 {
     const double m = g->m, n = g->n, k = g->k,
                  computed = (g->n + VECTOR_COLUMNS - 1) / VECTOR_COLUMNS * VECTOR_COLUMNS;
-    return 2 * m * computed * k * SECONDS_PER_ONEDNN_FLOP +
-           4 * (m * k + k * n + m * n) * SECONDS_PER_CACHED_BYTE;
+    return 2 * m * computed * k * SECONDS_PER_ONEDNN_FLOP + 4 * (m * k + k * n + m * n) * SECONDS_PER_CACHED;
 }
 
 /* The first product makes the kernels of all. */
@@ -27,10 +33,20 @@ static bool can_start(void)
     return has_room;
 }
 
-bool onednn_gemm_supported(const gemm *g)
+static bool has_small_kernels, has_serial_rows;
+
+bool gemm_is_small(const gemm *g)
 {
-    return g->n > 1 && (double)g->m * g->n * g->k >= MULTIPLICATIONS_MIN && can_start();
+    const double multiplications = (double)g->m * g->n * g->k;
+    if (multiplications <= ANY_BLAS_MAX) return true;
+    if (multiplications > SMALL_KERNELS_MAX || g->n == 1 || !has_small_kernels) return false;
+    if (g->m == 1) return multiplications <= ONE_ROW_MAX && has_serial_rows;
+    if (g->b_transposed && !g->a_transposed)
+        return multiplications <= B_TRANSPOSED_MAX || (int64_t)g->m * g->n <= B_TRANSPOSED_RESULTS_MAX;
+    return true;
 }
+
+bool onednn_gemm_supported(const gemm *g) { return g->n > 1 && can_start(); }
 
 /* ---- signals ----
  *
@@ -43,8 +59,10 @@ bool onednn_gemm_supported(const gemm *g)
 
 static bool use_stack_pointer;
 
-static __attribute__((constructor)) void know_onednn(void)
+static __attribute__((constructor)) void know_libraries(void)
 {
+    has_small_kernels = blas_has_small_kernels();
+    has_serial_rows = !blas_has_own_threads();
 #if defined __x86_64__
     const dnnl_version_t *v = dnnl_version();
     use_stack_pointer =

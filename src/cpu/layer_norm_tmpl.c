@@ -10,6 +10,7 @@
 #include "reduce_rows.h"
 #include "row_iterator.h"
 #include "threads.h"
+#include "transpose_registers.h"
 
 /* INTERLEAVED rows of at most SHORT_ROW elements are reduced together. One such row would use few lanes. */
 #define SHORT_ROW   64
@@ -227,6 +228,20 @@ static const T *next_row(const layer_norm_work *j, int64_t row, row_iterator *w)
     return j->out + row * j->n;
 }
 
+/* Stores element i of row w at to[i * INTERLEAVED + w]. */
+static void interleave(T *to, const T *const x[], int64_t count, int64_t n)
+{
+    const int64_t full = count - count % LANES, squares = n - n % LANES;
+    for (int64_t w = 0; w < full; w += LANES)
+        for (int64_t i = 0; i < squares; i += LANES) {
+            const T *row[VECTOR_LANES];
+            for (int k = 0; k < LANES; k++) row[k] = x[w + k] + i;
+            transpose_square(to + i * INTERLEAVED + w, INTERLEAVED, row);
+        }
+    for (int64_t w = 0; w < count; w++)
+        for (int64_t i = w < full ? squares : 0; i < n; i++) to[i * INTERLEAVED + w] = x[w][i];
+}
+
 /* Normalises some short rows. Element i of all of them is adjacent in `interleaved`. */
 static void normalize_interleaved(const layer_norm_work *j, int64_t from, int64_t count, row_iterator *at)
 {
@@ -234,10 +249,8 @@ static void normalize_interleaved(const layer_norm_work *j, int64_t from, int64_
     T mean[INTERLEAVED], var[INTERLEAVED];
     const T *x[INTERLEAVED];
     const rows_of_outputs in[2] = { { interleaved, INTERLEAVED }, { interleaved, INTERLEAVED } };
-    for (int64_t w = 0; w < count; w++) {
-        x[w] = next_row(j, from + w, at);
-        for (int64_t i = 0; i < j->n; i++) interleaved[i * INTERLEAVED + w] = x[w][i];
-    }
+    for (int64_t w = 0; w < count; w++) x[w] = next_row(j, from + w, at);
+    interleave(interleaved, x, count, j->n);
     reduce_rows[OP_mean].outputs(sum, in, j->n, count);
     reduce_rows[OP_var].outputs(moments, in, j->n, count);
     reduce_rows[OP_mean].results(mean, sum, count, j->n);

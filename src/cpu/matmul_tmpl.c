@@ -27,6 +27,7 @@ typedef struct product {
     blas_matrix a, b;
     int m, n, k;
     T alpha, beta;
+    bool small; /* gemm_is_small() of the product of which this is a part */
     T *out;
     const operand *addend; /* NULL if there is none */
 } product;
@@ -75,15 +76,19 @@ static void find_triangle(blas_matrix *r, const operand *o, const frame *f)
 /* alpha (k = 0) or beta (k = 1), which are 1 if the step does not have them. */
 static T factor_of(const step *s, const frame *f, int k) { return s->nums > k ? (T)f->num[s->num[k]] : 1; }
 
-/* y = alpha op(a) x + beta y, where op(a) is a or its transpose. */
+/* y = alpha op(a) x + beta y, where op(a) is a or its transpose. OpenBLAS starts threads for 9216 elements
+ * and more. If these threads do not spin, starting them takes longer than short products take. */
 static void matrix_vector(const blas_matrix *a, bool transposed, T alpha, const T *x, int x_stride, T beta,
                           T *y)
 {
     int rows = a->transposed ? a->cols : a->rows, cols = a->transposed ? a->rows : a->cols;
     bool trans = transposed != a->transposed;
+    const double seconds = (double)rows * cols * sizeof(T) * SECONDS_PER_CACHED;
+    const int threads = threads_alone(threads_for(seconds) == 1);
     if (beta == 0) memset(y, 0, (size_t)(trans ? cols : rows) * sizeof(T));
     BLAS(gemv)
     (CblasRowMajor, blas_op(trans), rows, cols, alpha, a->p, a->ld, x, x_stride, beta, y, 1);
+    threads_again(threads);
 }
 
 /* The stride of a matrix that has one row or one column. */
@@ -172,15 +177,20 @@ static bool uses_trmm(const product *p, T beta, bool *left)
     return is_finite(&p->a) && is_finite(&p->b);
 }
 
-static duet_status multiply_by_blas(const product *p, T alpha, T beta, T *out)
+static void multiply_any(const product *p, T alpha, T beta, T *out)
 {
-    TRY(blas_prepare());
-    if (beta == 0 && is_gram(p)) multiply_gram(p, alpha, out);
-    else if (p->n == 1) matrix_vector(&p->a, false, alpha, p->b.p, vector_stride(&p->b), beta, out);
+    if (p->n == 1) matrix_vector(&p->a, false, alpha, p->b.p, vector_stride(&p->b), beta, out);
     else if (p->m == 1) matrix_vector(&p->b, true, alpha, p->a.p, vector_stride(&p->a), beta, out);
     else BLAS(gemm)
     (CblasRowMajor, blas_op(p->a.transposed), blas_op(p->b.transposed), p->m, p->n, p->k, alpha, p->a.p,
      p->a.ld, p->b.p, p->b.ld, beta, out, p->n);
+}
+
+static duet_status multiply_by_blas(const product *p, T alpha, T beta, T *out)
+{
+    TRY(blas_prepare());
+    if (beta == 0 && is_gram(p)) multiply_gram(p, alpha, out);
+    else multiply_any(p, alpha, beta, out);
     cpu_blas_used();
     return DUET_OK;
 }
@@ -201,15 +211,30 @@ static gemm gemm_of(const product *p)
     return (gemm){ p->a.transposed, p->b.transposed, p->m, p->n, p->k, p->a.ld, p->b.ld, p->n };
 }
 
+static bool is_small(const product *p)
+{
+    const gemm g = gemm_of(p);
+    return gemm_is_small(&g);
+}
+
 static bool uses_onednn(const product *p)
 {
     const gemm g = gemm_of(p);
-    return onednn_gemm_supported(&g);
+    return !p->small && onednn_gemm_supported(&g);
+}
+
+/* Not by syrk, which is slower for small matrices. */
+static duet_status multiply_small(const product *p, T alpha, T beta, T *out)
+{
+    TRY(blas_prepare());
+    multiply_any(p, alpha, beta, out);
+    return DUET_OK;
 }
 
 static duet_status multiply_general(const product *p, T alpha, T beta, T *out)
 {
     const gemm g = gemm_of(p);
+    if (p->small) return multiply_small(p, alpha, beta, out);
     if (!onednn_gemm_supported(&g)) return multiply_by_blas(p, alpha, beta, out);
     const duet_status r = onednn_gemm(&g, alpha, p->a.p, p->b.p, beta, out);
     error_text before;
@@ -220,6 +245,7 @@ static duet_status multiply_general(const product *p, T alpha, T beta, T *out)
     return r;
 }
 #else
+static bool is_small(const product *p) { return false; }
 static bool uses_onednn(const product *p) { return false; }
 
 static duet_status multiply_general(const product *p, T alpha, T beta, T *out)
@@ -312,6 +338,7 @@ duet_status TYPED(run_matmul)(const step *s, const frame *f)
     if (r == DUET_OK) r = blas_matrix_open(&p.b, &s->in[1], f);
     find_triangle(&p.a, &s->in[0], f);
     find_triangle(&p.b, &s->in[1], f);
+    p.small = is_small(&p);
     if (r == DUET_OK) r = s->epilogue ? multiply_with_epilogue(&p, s, f) : multiply_add(&p, s, f);
     scratch_give(p.a.copy);
     scratch_give(p.b.copy);
@@ -460,6 +487,7 @@ duet_status TYPED(run_batched)(const step *s, const frame *f)
     if (r == DUET_OK) r = batched_matrix_open(&b, &s->in[1], f);
     p.a = a.first;
     p.b = b.first;
+    p.small = is_small(&p);
     if (r == DUET_OK) r = multiply_all(&p, &a, &b, layout_count(&s->out[0].at) / matrix, s, f);
     scratch_give(a.first.copy);
     scratch_give(b.first.copy);

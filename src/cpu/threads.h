@@ -10,6 +10,7 @@
 
 /* Rough times of one thread, in seconds. They are used only to choose the number of threads. */
 #define SECONDS_PER_BYTE     1e-10 /* memory read or written */
+#define SECONDS_PER_CACHED   1e-11 /* a byte read from the caches, or written there */
 #define SECONDS_PER_ROUNDED  1e-10 /* one element, by an operator that rounds once */
 #define SECONDS_PER_FUNCTION 1e-9  /* one element, by a function such as exp */
 #define SECONDS_PER_FLOP     5e-11 /* matrix products and convolutions */

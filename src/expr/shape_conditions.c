@@ -227,6 +227,7 @@ duet_status must_have_equal_leading(const form *A, const form *B)
 
 duet_status must_have_broadcast_leading(const form *A, const form *B)
 {
+    if (likely(A->rank <= 2 || B->rank <= 2)) return DUET_OK;
     shape a = leading_axes(A), b = leading_axes(B);
     if (shape_broadcast(&a, &b, &a)) return DUET_OK;
     return fail(DUET_BAD_SHAPE, "the axes of %s and %s before the last two do not broadcast", name(A),

@@ -241,12 +241,20 @@ static void attrs_bins(const op_options *o, node *out)
 
 /* ---- shapes ---- */
 
-static void product_shape(const form *A, const form *B, node *out)
+/* The axes of A and B before their last two, which broadcast. */
+static void broadcast_leading(const form *A, const form *B, node *out)
 {
+    out->rank = 0;
+    if (likely(A->rank <= 2 && B->rank <= 2)) return;
     shape a = leading_axes(A), b = leading_axes(B);
     (void)shape_broadcast(&a, &b, &a);
     memcpy(out->size, a.size, sizeof a.size[0] * (size_t)a.rank);
     out->rank = (uint8_t)a.rank;
+}
+
+static void product_shape(const form *A, const form *B, node *out)
+{
+    broadcast_leading(A, B, out);
     if (A->rank >= 2) out->size[out->rank++] = A->size[A->rank - 2];
     if (B->rank >= 2) out->size[out->rank++] = B->cols;
 }
@@ -262,10 +270,7 @@ static void stacked_shape(const form *A, int rank, const int64_t *size, node *ou
 
 static void solution_shape(const form *A, const form *B, node *out)
 {
-    shape a = leading_axes(A), b = leading_axes(B);
-    (void)shape_broadcast(&a, &b, &a);
-    memcpy(out->size, a.size, sizeof a.size[0] * (size_t)a.rank);
-    out->rank = (uint8_t)a.rank;
+    broadcast_leading(A, B, out);
     out->size[out->rank++] = A->cols;
     if (B->rank >= 2) out->size[out->rank++] = B->cols;
 }

@@ -6,6 +6,7 @@
 #include "each_type.h"
 #include "plan.h"
 #include <math.h>
+#include <string.h>
 
 static duet_place place[2];
 static int places;
@@ -117,6 +118,112 @@ static void tall(duet_dtype type)
                                : "products of many rows and few columns, f64");
 }
 
+/* ---- both sides of the limits that choose between OpenBLAS and oneDNN, and one thread or several ---- */
+
+static const struct limit {
+    int64_t m, n, k;
+} limits[] = {
+    { 13, 21, 30 },    { 16, 16, 32 },    { 3, 171, 16 },  /* 8191 multiplications */
+    { 40, 40, 40 },    { 41, 40, 40 },    { 5, 100, 128 }, /* 64000, if only b is transposed */
+    { 24, 50, 300 },   { 24, 51, 300 },   { 2, 600, 60 },  /* 1200 results, if only b is transposed */
+    { 100, 100, 100 }, { 101, 100, 100 }, { 7, 400, 357 },  { 350, 8, 358 },   /* 100^3 multiplications */
+    { 1, 128, 64 },    { 1, 1000, 400 },  { 1, 1000, 401 }, { 1, 1000, 1001 }, /* a row times a matrix */
+    { 95, 1, 97 },     { 96, 1, 96 },     { 700, 1, 700 },  { 720, 1, 720 },   /* a matrix times a column */
+    { 48, 48, 3 },     { 100, 100, 1 },
+};
+
+enum { TRANSPOSE_A = 1, TRANSPOSE_B = 2, TRANSPOSES = 4, FORMULAS = 5 };
+
+typedef struct limited {
+    duet_matrix *x, *whole;
+    bool transposed;
+} limited;
+
+/* A factor, of which Duet reads a transposed view if `transposed`. */
+static limited limited_new(duet_dtype type, bool transposed, int64_t rows, int64_t cols)
+{
+    limited f = { .transposed = transposed };
+    const int64_t size[2] = { transposed ? cols : rows, transposed ? rows : cols };
+    f.x =
+        random_view(&gen, rng_chance(&gen, 50) ? VIEW_NONE : VIEW_SUBMATRIX, type, 2, size, -1, 1, &f.whole);
+    CHECK(f.x != NULL, "%s", duet_error());
+    return f;
+}
+
+static duet_expr limited_read(const limited *f) { return f->transposed ? duet_transpose(f->x) : DUET(f->x); }
+
+static void limited_free(limited *f)
+{
+    if (f->whole != f->x) duet_free(&f->whole);
+    duet_free(&f->x);
+}
+
+static duet_expr limited_formula(int which, duet_expr product, const duet_matrix *to, const duet_matrix *bias)
+{
+    switch (which) {
+    case 0: return product;
+    case 1: return duet_mul(-1.5, product);
+    case 2: return duet_add(duet_mul(0.5, product), duet_mul(2, to)); /* in place */
+    case 3: return duet_add(product, to);
+    default: return duet_relu(duet_bias_add(product, bias));
+    }
+}
+
+static void at_limit(duet_dtype type, const struct limit *l, int transposes, int which)
+{
+    limited a = limited_new(type, transposes & TRANSPOSE_A, l->m, l->k),
+            b = limited_new(type, transposes & TRANSPOSE_B, l->k, l->n),
+            to = limited_new(type, 0, l->m, l->n);
+    duet_matrix *bias = random_matrix(&gen, type, 1, &l->n, -1, 1);
+    const char *why =
+        oracle_refutes(to.x,
+                       limited_formula(which, duet_matmul(limited_read(&a), limited_read(&b)), to.x, bias));
+    CHECK(!why, "%lld x %lld by %lld, transposes %d, formula %d: %s", (long long)l->m, (long long)l->k,
+          (long long)l->n, transposes, which, why);
+    duet_free(&bias);
+    limited_free(&a);
+    limited_free(&b);
+    limited_free(&to);
+}
+
+/* The formulas take turns. A quick test leaves out transposes of a. */
+static void at_limits(duet_dtype type, bool quick)
+{
+    int turn = 0;
+    DUET_ON(DUET_CPU)
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        for (int transposes = 0; transposes < TRANSPOSES; transposes++)
+            if (!quick || !(transposes & TRANSPOSE_A))
+                at_limit(type, &limits[i], transposes, turn++ % FORMULAS);
+    tap_point("both sides of the limits between libraries");
+}
+
+/* Small products use one thread, so that their bits do not depend on the number of threads. */
+static void any_threads(const struct limit *l, int transposes)
+{
+    limited a = limited_new(DUET_F32, transposes & TRANSPOSE_A, l->m, l->k),
+            b = limited_new(DUET_F32, transposes & TRANSPOSE_B, l->k, l->n);
+    duet_matrix *to[2] = { duet_new(DUET_F32, l->m, l->n), duet_new(DUET_F32, l->m, l->n) };
+    for (int t = 0; t < 2; t++) DUET_THREADS(1 + 2 * t)
+    CHECK(duet_set(to[t], duet_matmul(limited_read(&a), limited_read(&b))) == DUET_OK, "%s", duet_error());
+    CHECK(!memcmp(duet_read(to[0]), duet_read(to[1]), (size_t)(l->m * l->n) * sizeof(float)),
+          "%lld x %lld by %lld, transposes %d: other bits with three threads", (long long)l->m,
+          (long long)l->k, (long long)l->n, transposes);
+    duet_free(&to[0], &to[1]);
+    limited_free(&a);
+    limited_free(&b);
+}
+
+static void any_number_of_threads(void)
+{
+    DUET_ON(DUET_CPU)
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        for (int transposes = 0; transposes < TRANSPOSES; transposes++)
+            if (limits[i].m > 1 && limits[i].n > 1 && limits[i].m * limits[i].n * limits[i].k <= 64 * 64 * 64)
+                any_threads(&limits[i], transposes);
+    tap_point("the bits of small products for one thread and three");
+}
+
 int main(int argc, char **argv)
 {
     const bool quick = is_quick(argc, argv);
@@ -126,5 +233,8 @@ int main(int argc, char **argv)
         many(type, type == DUET_F32 ? (quick ? 80 : 250) : quick ? 20 : 60);
         tall(type);
     }
+    at_limits(DUET_F32, quick);
+    at_limits(DUET_F64, true);
+    any_number_of_threads();
     return tap_end();
 }
