@@ -1,7 +1,6 @@
 /* launch.c - what all launchers share: launches kernels, and asks for the properties of the card. */
 #include "dtype.h"
 #include "gemm_kernels.h"
-#include "interpreter_kernels.h"
 
 bool can_wait(const void *kernel)
 {
@@ -35,7 +34,6 @@ static bool ask(card_facts *f)
         (void)cudaGetLastError();
         return false;
     }
-    f->waits = can_wait(interp_kernel_f32(1, true));
     f->clusters = clusters && can_wait(split_kernels(&count)->kernel[0]);
     f->pairs = f->clusters && major == 9 && minor == 0;
     return true;
@@ -45,10 +43,9 @@ card_facts card(void)
 {
     static card_facts known;
     card_facts f = { __atomic_load_n(&known.blocks, __ATOMIC_ACQUIRE), known.shared, known.clusters,
-                     known.pairs, known.waits };
+                     known.pairs };
     if (f.blocks) return f;
-    if (!ask(&f)) return (card_facts){ .blocks = 1, .shared = SHARED_LEAST };
-    known.waits = f.waits;
+    if (!ask(&f)) return (card_facts){ 1, SHARED_LEAST, false, false };
     known.shared = f.shared;
     known.clusters = f.clusters;
     known.pairs = f.pairs;

@@ -63,7 +63,6 @@ typedef struct card_facts {
     int blocks, shared; /* multiprocessors; bytes of shared memory per thread block */
     bool clusters;      /* card and kernels support clusters of thread blocks */
     bool pairs;         /* ... and the instructions of emulated.cuh */
-    bool waits;         /* card and kernels support take_turn of device.cuh */
 } card_facts;
 card_facts card(void);
 

@@ -10,10 +10,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define KERNELS_MOST 1024   /* kept; then those are freed that did not run for long, and that no graph has */
 #define TABLE        4096   /* slots: a power of two */
 #define HEATS        8192   /* counters: a power of two */
+#define COOLING      65536  /* launches of programs without a kernel, after which counters are halved */
+#define REFUSALS     64     /* programs that get no kernel before kernels are freed again */
 #define HOT          100    /* launches after which a kernel is made ... */
 #define HOT_BYTES    2.56e8 /* ... where one that moves this counts as 10 */
 #define LONGEST      4000   /* operations on an element; the driver would take seconds for more */
@@ -49,7 +52,8 @@ static uint16_t heat[HEATS];
 /* The thread that makes kernels, and its work. */
 static struct worker {
     bool started, stops;
-    int device; /* of the kernel that it makes, or -1 */
+    pid_t process; /* that it belongs to */
+    int device;    /* of the kernel that it makes, or -1 */
     compiled_kernel *first, *last;
     pthread_t thread;
     pthread_cond_t work, idle;
@@ -117,7 +121,11 @@ static bool compile(const char *text, code *c)
 {
     const driver *d = driver_functions();
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; /* captures of other threads go on */
-    if (!d || cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess) return false;
+    if (!d) return false;
+    if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
     const bool done = load(d, text, c);
     (void)cudaThreadExchangeStreamCaptureMode(&mode);
     return done;
@@ -168,9 +176,10 @@ static void make_first(void)
     pthread_cond_broadcast(&worker.idle);
 }
 
-/* The driver must not end while it compiles. */
+/* The driver must not end while it compiles. A child of the process has no such thread. */
 static void stop(void)
 {
+    if (worker.process != getpid()) return;
     pthread_mutex_lock(&lock);
     const bool running = worker.started && !worker.stops;
     worker.stops = true;
@@ -200,15 +209,18 @@ static void *run(void *none)
     return none;
 }
 
-/* Signals of the program are for its own threads. */
+/* Signals of the program are for its own threads. It is tried once. */
 static bool start_thread(void)
 {
     sigset_t all, before;
-    if (worker.started) return !worker.stops;
+    if (worker.started || worker.stops) return worker.started && !worker.stops;
     sigfillset(&all);
-    if (pthread_sigmask(SIG_SETMASK, &all, &before)) return false;
-    worker.started = !atexit(stop) && !pthread_create(&worker.thread, NULL, run, NULL);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    worker.process = getpid();
+    if (!pthread_sigmask(SIG_SETMASK, &all, &before)) {
+        worker.started = !atexit(stop) && !pthread_create(&worker.thread, NULL, run, NULL);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    worker.stops = !worker.started;
     return worker.started;
 }
 
@@ -283,13 +295,17 @@ static compiled_kernel **slot_of(const key *k, size_t length, uint64_t hash)
     return &table[at];
 }
 
-/* Has a program run often? Programs that share a counter only seem to run more often. */
+/* Has a program run often? Programs that share a counter seem to run more often; so counters are halved
+ * from time to time. */
 static bool is_hot(uint64_t hash, double bytes)
 {
+    static unsigned launches;
     uint16_t *h = &heat[hash >> 32 & (HEATS - 1)];
     const double more = 1 + 9 * bytes / HOT_BYTES;
     const unsigned now = *h + (unsigned)(more < HOT ? more : HOT);
-    *h = (uint16_t)(now < HOT ? now : HOT);
+    for (int i = 0; i < HEATS && launches == COOLING; i++) heat[i] /= 2;
+    launches = launches == COOLING ? 0 : launches + 1;
+    *h = (uint16_t)(now < HOT ? now : 0);
     return now >= HOT;
 }
 
@@ -328,11 +344,21 @@ static void free_some(int device)
     (void)cudaThreadExchangeStreamCaptureMode(&mode);
 }
 
-/* During a capture nothing can be freed. */
+/* Is there room for a kernel? During a capture nothing can be freed. Kernels that ran since the last time
+ * are kept, so that it may be of no use; therefore it is not done for each program. */
+static bool make_room(int device, bool captured)
+{
+    static unsigned refused = REFUSALS;
+    if (count < KERNELS_MOST) return true;
+    if (captured || refused++ < REFUSALS) return false;
+    refused = 0;
+    free_some(device);
+    return count < KERNELS_MOST;
+}
+
 static compiled_kernel *enter(const key *k, size_t length, uint64_t hash, bool captured)
 {
-    for (int turn = 0; turn < 2 && count == KERNELS_MOST && !captured; turn++) free_some((int)k->device);
-    if (count == KERNELS_MOST) return NULL;
+    if (!make_room((int)k->device, captured)) return NULL;
     compiled_kernel *new = calloc(1, sizeof *new);
     if (!new) return NULL;
     new->hash = hash;
@@ -392,8 +418,16 @@ compiled_kernel *compiled_kernel_for(const compiled_source *s, kernel_switches *
 
 /* ---- launching ---- */
 
-cudaError_t compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, const ptx_args *a,
-                                   cudaStream_t q)
+/* A call of the driver needs a current context, which a call of the runtime makes. Retries in this case. */
+static bool needs_context(CUresult r, const compiled_kernel *k)
+{
+    if (likely(r != CUDA_ERROR_INVALID_CONTEXT && r != CUDA_ERROR_CONTEXT_IS_DESTROYED)) return false;
+    if (cudaSetDevice((int)k->key.device) == cudaSuccess) return true;
+    (void)cudaGetLastError();
+    return false;
+}
+
+bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, const ptx_args *a, cudaStream_t q)
 {
     CUlaunchAttribute early = { .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION };
     early.value.programmaticStreamSerializationAllowed = 1;
@@ -407,9 +441,10 @@ cudaError_t compiled_kernel_launch(compiled_kernel *k, const compiled_source *s,
                                .attrs = &early,
                                .numAttrs = s->form.waits };
     void *args[] = { (void *)a };
-    const CUresult r = driver_functions()->launch(&c, k->function, args, NULL);
+    CUresult r = driver_functions()->launch(&c, k->function, args, NULL);
+    if (needs_context(r, k)) r = driver_functions()->launch(&c, k->function, args, NULL);
     __atomic_fetch_sub(&k->launching, 1, __ATOMIC_RELEASE);
-    return (cudaError_t)r;
+    return r == CUDA_SUCCESS;
 }
 
 /* ---- graphs ---- */
@@ -477,7 +512,8 @@ static void replace(const kernel_switch *w, cudaGraphExec_t exec)
                                            .blockDimY = 1,
                                            .blockDimZ = 1,
                                            .kernelParams = args };
-    (void)driver_functions()->replace(exec, w->node, &p);
+    const CUresult r = driver_functions()->replace(exec, w->node, &p);
+    if (needs_context(r, w->to)) (void)driver_functions()->replace(exec, w->node, &p);
 }
 
 void kernels_switch(kernel_switches *s, cudaGraphExec_t exec)

@@ -26,9 +26,9 @@ typedef struct compiled_kernel compiled_kernel;
  * under capture keeps it. *ready: it can be launched. */
 compiled_kernel *compiled_kernel_for(const compiled_source *s, kernel_switches *graph, bool *ready);
 
-/* Launches a kernel that was ready: once for each such answer. */
-cudaError_t compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, const ptx_args *a,
-                                   cudaStream_t q);
+/* Launches a kernel that was ready: once for each such answer. Returns false if the driver refuses; then
+ * the interpreter runs, which also reports what is wrong with the card. */
+bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, const ptx_args *a, cudaStream_t q);
 
 /* Notes that the kernel that was captured last on q can be replaced by k, when that is ready. */
 void compiled_kernel_note(compiled_kernel *k, const compiled_source *s, const ptx_args *a,

@@ -237,7 +237,7 @@ static char *put_bytes(char *to, const void *from, size_t bytes)
 static void set_form(ptx_request *f, const operands *o, const interp_head *h, interp_path paths[])
 {
     f->f64 = o->each == 8;
-    f->waits = card().waits;
+    f->waits = can_wait(interp_kernel_f32(1, true)); /* as launch_early decides */
     f->out_walks = !h->out_dense;
     f->outputs = (uint8_t)o->outs;
     f->inputs = h->inputs;
@@ -305,9 +305,10 @@ static void find_compiled(compiled *c, const operands *o, const kernel_choice *w
 {
     interp_path paths[PROGRAM_INPUTS];
     c->kernel = NULL;
-    if (!w->source || h->n / COMPILED_SMALL > INT32_MAX) return;
+    if (!w->source) return;
     c->source = (compiled_source){ .program = w->source, .form.numbers = w->source->numbers };
     size_source(&c->source, o, h->n, h->lead);
+    if (c->source.blocks > INT32_MAX) return;
     set_form(&c->source.form, o, h, paths);
     c->kernel = compiled_kernel_for(&c->source, w->switches, &c->ready);
     if (c->kernel && (c->ready || w->switches)) set_args(&c->source, o, h, w, paths, &c->args);
@@ -341,9 +342,9 @@ static cudaError_t launch_once(const operands *o, kernel_choice w, const interp_
     compiled c;
     set_head(o, p, &a.head);
     find_compiled(&c, o, &w, &a.head);
-    if (c.kernel && c.ready) return compiled_kernel_launch(c.kernel, &c.source, &c.args, q);
+    if (c.kernel && c.ready && compiled_kernel_launch(c.kernel, &c.source, &c.args, q)) return cudaSuccess;
     const cudaError_t e = launch_interpreter(o, w, p, &a, q);
-    if (c.kernel && w.switches && e == cudaSuccess)
+    if (c.kernel && !c.ready && w.switches && e == cudaSuccess)
         compiled_kernel_note(c.kernel, &c.source, &c.args, w.switches, q);
     return e;
 }

@@ -105,7 +105,8 @@ bool ptx_write(ptx_text *t, const ptx_request *r)
         ".reg .b64 %%n, %%lead, %%e, %%offset, %%address;\n"
         ".reg .b32 %%block, %%thread, %%count, %%word;\n.reg .b16 %%half;\n%s}\n",
         r->waits ? "7.8\n.target sm_90" : "7.0\n.target sm_80", ptx_places_of(r).bytes, r->threads, bits(&w),
-        w.values + 1, w.words + 1, w.doubles + 1, w.conditions + 1, w.indices + 1, PROGRAM_INPUTS, PROGRAM_OUTPUTS, body.at ? body.at : "");
+        w.values + 1, w.words + 1, w.doubles + 1, w.conditions + 1, w.indices + 1, PROGRAM_INPUTS,
+        PROGRAM_OUTPUTS, body.at ? body.at : "");
     free(w.reg);
     free(body.at);
     return !w.failed && !t->full && !body.full;
