@@ -63,13 +63,13 @@ typedef struct workspace {
 cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 
 /* Kernels that the driver compiles for one program, in the background (compiled_kernels.h).
- *     kernels_switches_new      an empty list for a capture, or NULL without memory. It keeps the kernels of the
- *                               graph, and is freed after it
- *     kernels_switches_wait     do kernels of the graph wait for compiled ones?
- *     kernels_switch            puts compiled kernels that became ready into the graph. Its nodes must exist
- *                               still, hence also the graph that was captured
+ *     kernels_switches_new      an empty list for a capture, or NULL without memory. It keeps the compiled
+ *                               kernels of the graph, and is freed after the graph
+ *     kernels_switches_wait     are replacements of the graph's kernels still pending?
+ *     kernels_switch            replaces kernels of the graph by compiled ones that are ready. The captured
+ *                               graph must not be destroyed before, because it owns the nodes
  *     kernels_generated         is there a compiled kernel of a program?
- *     kernels_forget            before the context of a device ends, with its kernels */
+ *     kernels_forget            forgets the kernels of a device whose context is about to be destroyed */
 typedef struct kernel_switches kernel_switches;
 kernel_switches *kernels_switches_new(void);
 void kernels_switches_free(kernel_switches *s);

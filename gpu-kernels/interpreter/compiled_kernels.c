@@ -12,14 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#define KERNELS_MOST 1024   /* kept; then those are freed that did not run for long, and that no graph has */
-#define TABLE        4096   /* slots: a power of two */
-#define HEATS        8192   /* counters: a power of two */
-#define COOLING      65536  /* launches of programs without a kernel, after which counters are halved */
-#define REFUSALS     64     /* programs that get no kernel before kernels are freed again */
-#define HOT          100    /* launches after which a kernel is made ... */
-#define HOT_BYTES    2.56e8 /* ... where one that moves this counts as 10 */
-#define LONGEST      4000   /* operations on an element; the driver would take seconds for more */
+#define KERNELS_MOST                                                                                         \
+    1024 /* limit; beyond it, kernels are freed that did not run recently and that no graph has */
+#define TABLE     4096   /* slots: a power of two */
+#define HEATS     8192   /* counters: a power of two */
+#define COOLING   65536  /* launches of programs without a kernel, after which counters are halved */
+#define REFUSALS  64     /* programs that get no kernel before kernels are freed again */
+#define HOT       100    /* launches after which a kernel is made ... */
+#define HOT_BYTES 2.56e8 /* ... where one that moves this counts as 10 */
+#define LONGEST   4000   /* operations of a thread; the driver would take too long for more */
 
 enum state { COLD, WAITING, READY, FAILED };
 
@@ -120,7 +121,8 @@ static bool load(const driver *d, const char *text, code *c)
 static bool compile(const char *text, code *c)
 {
     const driver *d = driver_functions();
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; /* captures of other threads go on */
+    enum cudaStreamCaptureMode mode =
+        cudaStreamCaptureModeRelaxed; /* other threads' captures must not make calls fail */
     if (!d) return false;
     if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess) {
         (void)cudaGetLastError();
@@ -151,7 +153,7 @@ static bool make(const key *k, code *c)
     return done;
 }
 
-/* ---- the thread; all functions but `run` hold the lock ---- */
+/* ---- the thread; finish, make_first, start_thread and hand_over are called with the lock held ---- */
 
 static void finish(compiled_kernel *k, bool done, const code *c)
 {
@@ -176,7 +178,8 @@ static void make_first(void)
     pthread_cond_broadcast(&worker.idle);
 }
 
-/* The driver must not end while it compiles. A child of the process has no such thread. */
+/* Waits for the thread at exit: the driver must not be unloaded while it compiles. After fork() the child
+ * does not have this thread. */
 static void stop(void)
 {
     if (worker.process != getpid()) return;
@@ -188,8 +191,8 @@ static void stop(void)
     if (running) pthread_join(worker.thread, NULL);
 }
 
-/* At exit the destructors of a library run before functions that were registered before it was loaded. So
- * the driver's compiler is loaded before `stop` is registered a second time. */
+/* At exit, the destructors of a library run before functions that were registered with atexit before the
+ * library was loaded. So this loads the driver's compiler, and then registers `stop` again. */
 static bool prepare_exit(void)
 {
     (void)dlopen("libnvidia-ptxjitcompiler.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -209,7 +212,8 @@ static void *run(void *none)
     return none;
 }
 
-/* Signals of the program are for its own threads. It is tried once. */
+/* The thread blocks all signals, so that the program's own threads receive them. If starting fails, it is
+ * not tried again. */
 static bool start_thread(void)
 {
     sigset_t all, before;
@@ -309,7 +313,8 @@ static bool is_hot(uint64_t hash, double bytes)
     return now >= HOT;
 }
 
-/* Frees a kernel of the current device that can be; of another device only if it has no code. */
+/* Frees a kernel unless it is in use or waits for the compiler. A kernel of another device is freed only if
+ * it has no code. */
 static bool free_kernel(compiled_kernel *k, int device)
 {
     if (k->graphs || __atomic_load_n(&k->launching, __ATOMIC_ACQUIRE) || k->state == WAITING) return false;
@@ -337,15 +342,16 @@ static void keep_others(int device)
 /* Frees kernels that did not run since the last call, when nothing runs. */
 static void free_some(int device)
 {
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; /* captures of other threads go on */
+    enum cudaStreamCaptureMode mode =
+        cudaStreamCaptureModeRelaxed; /* other threads' captures must not make calls fail */
     if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess) return;
     if (cudaDeviceSynchronize() == cudaSuccess) keep_others(device);
     else (void)cudaGetLastError();
     (void)cudaThreadExchangeStreamCaptureMode(&mode);
 }
 
-/* Is there room for a kernel? During a capture nothing can be freed. Kernels that ran since the last time
- * are kept, so that it may be of no use; therefore it is not done for each program. */
+/* Is there room for a kernel? free_some() keeps kernels that ran recently, so it may free nothing. It is
+ * slow, so it runs only after some programs were refused, and not during a capture. */
 static bool make_room(int device, bool captured)
 {
     static unsigned refused = REFUSALS;

@@ -77,7 +77,7 @@ static int vectors_for(const interp_program *p, int64_t vectors)
 /* ---- choice of kernels ---- */
 
 /* type: how the kernels interpret instructions: as f32, f64, i64, u64 or i32.
- * source, num: the program and its numbers, of which a kernel may be compiled; NULL: no kernel may be
+ * source, num: the program to compile a kernel for, and its numbers; NULL: do not compile one
  * switches: where a capture notes kernels that can be replaced, or NULL */
 typedef struct kernel_choice {
     duet_dtype type;
@@ -206,7 +206,7 @@ static int ptx_access_of(enum how how, bool vectors)
     }
 }
 
-/* The elements of an operand in memory, if it repeats by strides of 0. */
+/* The number of elements of an operand in memory: axes of stride 0 do not count. */
 static double distinct(const layout *l)
 {
     double n = 1;
@@ -215,8 +215,8 @@ static double distinct(const layout *l)
     return n;
 }
 
-/* A thread computes one element while that keeps the multiprocessors busy, then one vector. More vectors
- * per thread were never faster. */
+/* For at most COMPILED_SMALL elements a thread computes one element, so that there are enough threads.
+ * Otherwise it computes one vector; more were never faster. */
 static void size_source(compiled_source *c, const operands *o, int64_t n, int lead)
 {
     const int64_t width = n <= COMPILED_SMALL ? 1 : operands_width(o),

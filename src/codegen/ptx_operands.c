@@ -230,7 +230,7 @@ static int converted(writer *w, int from, int raw)
     return to;
 }
 
-/* To an integer of at most 32 bits: the nearest one in its range towards 0; NaN becomes 0. */
+/* To an integer of at most 32 bits: rounds toward zero, clamps to the range of the type; NaN becomes 0. */
 static int to_integer(writer *w, int to, int x)
 {
     const bool is_signed = dtypes[to].kind == TYPE_SIGNED;
@@ -356,7 +356,7 @@ static void load_whole(writer *w, const arguments *a, int k, const int to[])
         for (int u = 0; u < w->r->width; u++) load_one(w, a, k, u, to[u]);
 }
 
-/* Skips to a label, which is returned, unless element u of the vector exists. */
+/* Writes a branch that is taken if element u of the vector does not exist. Returns its label. */
 static int skip_unless_exists(writer *w, int u)
 {
     const int label = w->labels++;
@@ -444,7 +444,7 @@ static void store_elements(writer *w, const arguments *a, const vector *x)
     }
 }
 
-/* The results in x become elements as they are stored. */
+/* Converts the results in x to the types of the outputs, in place, and stores them. */
 void ptx_store_vector(writer *w, const arguments *a, vector *x)
 {
     const int part = w->labels++, done = w->labels++;

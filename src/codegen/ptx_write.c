@@ -44,8 +44,8 @@ ptx_places ptx_places_of(const ptx_request *r)
 }
 
 /* The threads of a warp read all lines of the arguments at once, so that later reads find them in the
- * cache. The compiler cannot know that a block has at least 32 threads, so that what they read is
- * shifted out. They do not wait for the kernel before. */
+ * cache. What they read is shifted right by the block size, at least 32, which gives 0. The compiler
+ * does not know this, so it keeps the loads. They do not wait for the previous kernel. */
 #define LINE 64
 static void touch_arguments(writer *w, int bytes)
 {

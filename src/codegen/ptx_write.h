@@ -29,8 +29,8 @@ typedef struct ptx_request {
     const struct code_list *list;
     uint16_t threads;        /* of a block */
     uint8_t f64;             /* else f32 */
-    uint8_t width;           /* elements of a vector, which a thread computes: 1, or 16 bytes */
-    uint8_t waits;           /* for the kernel before it, by instructions of compute capability 9.0 */
+    uint8_t width;           /* elements that a thread computes: 1, or 4 of f32, or 2 of f64 */
+    uint8_t waits;           /* is it launched early, and waits for the previous kernel? (capability 9.0) */
     uint8_t rank, out_walks; /* axes of the domain; do outputs have strides? */
     uint8_t inputs, outputs, numbers;                           /* how many the program has */
     uint8_t in_type[PROGRAM_INPUTS], out_type[PROGRAM_OUTPUTS]; /* duet_dtype */

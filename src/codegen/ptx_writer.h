@@ -1,8 +1,8 @@
 /* ptx_writer.h - what the parts of the PTX writer share: ptx_operations.c writes formulas, ptx_operands.c
  * reads and writes memory, ptx_write.c writes kernels.
  *
- * Registers of PTX are of any number, so every value has its own: %v of elements of the program's type
- * and their bits, %r and %d of 32 and 64 bits as they are in memory, %c of conditions, %i of indices. */
+ * PTX has an unlimited number of registers, so each value gets its own. %v holds elements of the program's
+ * type, %r and %d hold 32 and 64 bits as loaded from memory, %c holds predicates, %i indices. */
 #ifndef PTX_WRITER_H
 #define PTX_WRITER_H
 

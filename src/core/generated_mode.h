@@ -1,4 +1,4 @@
-/* generated_mode.h - when code is generated, as DUET_JIT says. */
+/* generated_mode.h - when Duet generates machine code; set by DUET_JIT. */
 #ifndef GENERATED_MODE_H
 #define GENERATED_MODE_H
 

@@ -12,7 +12,7 @@
 #define B_TRANSPOSED_MAX  64000  /* it has none for most of these, and copies B */
 #define ONE_ROW_MAX       400000 /* more need several threads, whose number would change the bits */
 
-#define B_TRANSPOSED_RESULTS_MAX 1200 /* for fewer results OpenBLAS has small kernels */
+#define B_TRANSPOSED_RESULTS_MAX 1200 /* up to this many results OpenBLAS has small kernels */
 
 #define VECTOR_COLUMNS 16 /* a part of a vector takes as long as a full one */
 

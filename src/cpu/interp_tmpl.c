@@ -440,8 +440,8 @@ static void run_generated_row(const interp_code *c, T *value[VALUES], int64_t n)
     if (before) move_row(c, value, -before);
 }
 
-/* Reduces all rows into the same lanes. Code goes over all its rows once for each group of lanes. Inputs
- * that come from memory are faster in their order, thus one row at a time. */
+/* Reduces all rows into the same lanes. Code goes over all its rows once for each group of lanes. Large
+ * inputs are read faster in memory order, so they are processed one row at a time. */
 static void reduce_into_lanes(const interp_code *c, T *value[VALUES], int64_t rows, int64_t n,
                               const int64_t row_step[ROW])
 {

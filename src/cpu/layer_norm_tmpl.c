@@ -236,7 +236,7 @@ static void interleave(T *to, const T *const x[], int64_t count, int64_t n)
         for (int64_t i = 0; i < squares; i += LANES) {
             const T *row[VECTOR_LANES];
             for (int k = 0; k < LANES; k++) row[k] = x[w + k] + i;
-            transpose_square(to + i * INTERLEAVED + w, INTERLEAVED, row);
+            transpose_tile(to + i * INTERLEAVED + w, INTERLEAVED, row);
         }
     for (int64_t w = 0; w < count; w++)
         for (int64_t i = w < full ? squares : 0; i < n; i++) to[i * INTERLEAVED + w] = x[w][i];

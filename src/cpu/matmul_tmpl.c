@@ -223,7 +223,7 @@ static bool uses_onednn(const product *p)
     return !p->small && onednn_gemm_supported(&g);
 }
 
-/* Not by syrk, which is slower for small matrices. */
+/* Does not use syrk, because it is slower for small matrices. */
 static duet_status multiply_small(const product *p, T alpha, T beta, T *out)
 {
     TRY(blas_prepare());

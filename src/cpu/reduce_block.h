@@ -218,13 +218,13 @@ static inline V load_strided(const T *from, int64_t adjacent, int64_t n)
 
 /* Copies LANES columns of `rows` rows, if the elements of an output are contiguous. Returns how many rows it
  * copied. */
-static int64_t copy_squares(T *to, const T *from, int64_t adjacent, int64_t rows, int64_t width)
+static int64_t copy_tiles(T *to, const T *from, int64_t adjacent, int64_t rows, int64_t width)
 {
     int64_t r = 0;
     for (; r + LANES <= rows; r += LANES) {
         const T *output[VECTOR_LANES];
         for (int i = 0; i < LANES; i++) output[i] = from + i * adjacent + r;
-        transpose_square(to + r * width, width, output);
+        transpose_tile(to + r * width, width, output);
     }
     return r;
 }
@@ -236,7 +236,7 @@ static void copy_adjacent_rows(T *to, const T *from, int64_t row_step, int64_t a
     for (int64_t w = 0; w < width; w += LANES) {
         int64_t r = 0;
         if (row_step == 1 && w + LANES <= width)
-            r = copy_squares(to + w, from + w * adjacent, adjacent, rows, width);
+            r = copy_tiles(to + w, from + w * adjacent, adjacent, rows, width);
         for (; r < rows; r++) {
             const V v = load_strided(from + r * row_step + w * adjacent, adjacent, width - w);
             if (w + LANES <= width) store_v(to + r * width + w, v);

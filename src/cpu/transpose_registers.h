@@ -1,11 +1,11 @@
-/* transpose_registers.h - transposes squares of LANES x LANES elements in registers. Template. */
+/* transpose_registers.h - transposes tiles of LANES x LANES elements in registers. Template. */
 #ifndef TRANSPOSE_REGISTERS_H
 #define TRANSPOSE_REGISTERS_H
 
 #include "vector.h"
 
-/* Where lane l comes from when bit h of the row and bit h of the lane are exchanged: in the row whose bit is 0,
- * and in the one whose bit is 1. Lanes of the second row count from VECTOR_LANES. */
+/* The source of lane l when bit h of the row number and of the lane number are exchanged. FIRST_ROW is for
+ * the row whose bit is 0, SECOND_ROW for the other. Lanes of the second row count from VECTOR_LANES. */
 #define FIRST_ROW(l, h)     ((l) & (h) ? VECTOR_LANES + (l) - (h) : (l))
 #define SECOND_ROW(l, h)    (((l) & (h) ? VECTOR_LANES + (l) : (l) + (h)) % (2 * VECTOR_LANES))
 #define EACH_2(lane, h, n)  lane(n, h), lane((n) + 1, h)
@@ -26,7 +26,7 @@
     }
 
 /* Stores element e of row i at to + e * down + i, for LANES rows of LANES elements. */
-static inline void transpose_square(T *to, int64_t down, const T *const row[])
+static inline void transpose_tile(T *to, int64_t down, const T *const row[])
 {
     V v[VECTOR_LANES];
 #pragma GCC unroll 16

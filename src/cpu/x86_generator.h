@@ -94,7 +94,7 @@ static inline bool is_readable(const code_node *n)
     return n->operation == CODE_INPUT || n->operation == CODE_NUMBER || n->operation == FORMULA_CONSTANT;
 }
 
-/* Have elements eight bytes, else four? */
+/* Has an element eight bytes? Otherwise it has four. */
 static inline bool is_eight(const generator *g) { return g->size == 8; }
 static inline bool has_integers(const generator *g)
 {

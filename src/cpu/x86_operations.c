@@ -382,7 +382,7 @@ static void wrap(generator *g, int i)
     emit(g, x86_sub_bits[1], r, r, top);
 }
 
-/* Operations that integers do otherwise; false for all others. */
+/* Writes an operation whose instructions differ for integers. Returns false for other operations. */
 static bool integer_operation(generator *g, int i)
 {
     switch (node(g, i)->operation) {

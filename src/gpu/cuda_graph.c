@@ -14,7 +14,7 @@ typedef struct graph {
     int count, capacity;
     graph_order *order;        /* during the capture */
     kernel_switches *switches; /* also keeps the kernels that were compiled */
-    cudaGraph_t captured;      /* while kernels are to be switched: it has the nodes */
+    cudaGraph_t captured;      /* kept while kernels may be replaced: it owns the nodes */
 } graph;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,5 +1,5 @@
-/* test_ptx.c - the PTX of every operator, for operands of all types and layouts, is accepted by ptxas where that
- * is installed. What the kernels compute is tested on a GPU (test_compiled.c). */
+/* test_ptx.c - writes PTX for each element-wise operator, with operands of random types and layouts, and
+ * checks that ptxas accepts it if ptxas is installed. test_compiled.c tests results, on a GPU. */
 #include "code_list.h"
 #include "ptx_write.h"
 #include "quick.h"
