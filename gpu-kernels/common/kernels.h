@@ -32,7 +32,7 @@ size_t kernels_scratch(const step *s);
  *     packed     operand 1, packed by kernels_pack. If it is NULL, a step that needs it is computed
  *                in f32
  *     indices    where kernels report an index that is out of bounds
- *     switches   where a capture notes kernels that compiled ones can replace later; otherwise NULL */
+ *     used       of a capture: which compiled kernels the graph contains, or could; otherwise NULL */
 #define KERNELS_COUNTERS 1024
 /* The first index out of bounds that a kernel of a stream found. `found` is in pinned host memory. If
  * found->kernel is not 0, its members are valid after the stream was synchronized. `claimed` is in device
@@ -54,7 +54,7 @@ typedef struct workspace {
     span written;
     const void *packed;
     index_report indices;
-    struct kernel_switches *switches;
+    struct kernels_used *used;
 } workspace;
 
 /* Launches a step that is supported here. If the launch is captured into a graph, the graph contains
@@ -63,18 +63,16 @@ typedef struct workspace {
 cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 
 /* Kernels that the driver compiles for one program, in the background (compiled_kernels.h).
- *     kernels_switches_new      an empty list for a capture, or NULL without memory. It keeps the compiled
+ *     kernels_used_new          an empty list for a capture, or NULL without memory. It keeps the compiled
  *                               kernels of the graph, and is freed after the graph
- *     kernels_switches_wait     are replacements of the graph's kernels still pending?
- *     kernels_switch            replaces kernels of the graph by compiled ones that are ready. The captured
- *                               graph must not be destroyed before, because it owns the nodes
+ *     kernels_used_outdated     would another capture contain compiled kernels in place of the interpreter's?
+ *                               Returns true once
  *     kernels_generated         is there a compiled kernel of a program?
  *     kernels_forget            forgets the kernels of a device whose context is about to be destroyed */
-typedef struct kernel_switches kernel_switches;
-kernel_switches *kernels_switches_new(void);
-void kernels_switches_free(kernel_switches *s);
-bool kernels_switches_wait(const kernel_switches *s);
-void kernels_switch(kernel_switches *s, cudaGraphExec_t exec);
+typedef struct kernels_used kernels_used;
+kernels_used *kernels_used_new(void);
+void kernels_used_free(kernels_used *u);
+bool kernels_used_outdated(kernels_used *u);
 bool kernels_generated(const program *p);
 void kernels_forget(int device);
 

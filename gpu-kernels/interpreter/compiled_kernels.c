@@ -69,7 +69,6 @@ typedef struct driver {
     PFN_cuModuleUnload_v2000 unload;
     PFN_cuModuleGetFunction_v2000 function;
     PFN_cuLaunchKernelEx_v11060 launch;
-    PFN_cuGraphExecKernelNodeSetParams_v12000 replace;
 } driver;
 
 static bool find_function(const char *name, void **f)
@@ -91,8 +90,7 @@ static void search(void)
     if (find_function("cuModuleLoadDataEx", (void **)&d.load) &&
         find_function("cuModuleUnload", (void **)&d.unload) &&
         find_function("cuModuleGetFunction", (void **)&d.function) &&
-        find_function("cuLaunchKernelEx", (void **)&d.launch) &&
-        find_function("cuGraphExecKernelNodeSetParams", (void **)&d.replace))
+        find_function("cuLaunchKernelEx", (void **)&d.launch))
         functions = d;
 }
 
@@ -244,32 +242,30 @@ static void hand_over(compiled_kernel *k)
 
 /* ---- what a graph keeps ---- */
 
-typedef struct kernel_switch {
-    compiled_kernel *to;
-    cudaGraphNode_t node;
-    unsigned blocks, threads;
-    ptx_args args;
-} kernel_switch;
+typedef struct kernel_use {
+    compiled_kernel *kernel;
+    bool waited; /* it was not ready when the graph was captured, which contains the interpreter's instead */
+} kernel_use;
 
-struct kernel_switches {
+struct kernels_used {
     unsigned seen; /* `made` at the last look */
     int count, capacity;
-    kernel_switch *list;
-    int uses, most;
-    compiled_kernel **used; /* by the graph */
+    int waited; /* how many uses */
+    kernel_use *list;
 };
 
 /* Keeps a kernel as long as the graph. The lock is held. */
-static bool use(kernel_switches *s, compiled_kernel *k)
+static bool use(kernels_used *u, compiled_kernel *k)
 {
-    if (s->uses == s->most) {
-        const int most = s->most ? 2 * s->most : 4;
-        compiled_kernel **more = realloc(s->used, (size_t)most * sizeof *more);
+    if (u->count == u->capacity) {
+        const int capacity = u->capacity ? 2 * u->capacity : 4;
+        kernel_use *more = realloc(u->list, (size_t)capacity * sizeof *more);
         if (!more) return false;
-        s->used = more;
-        s->most = most;
+        u->list = more;
+        u->capacity = capacity;
     }
-    s->used[s->uses++] = k;
+    u->list[u->count++] = (kernel_use){ k, k->state == WAITING };
+    u->waited += k->state == WAITING;
     k->graphs++;
     return true;
 }
@@ -396,7 +392,7 @@ static compiled_kernel *find(const key *k, size_t length, double bytes, bool cap
     return found;
 }
 
-compiled_kernel *compiled_kernel_for(const compiled_source *s, kernel_switches *graph, bool *ready)
+compiled_kernel *compiled_kernel_for(const compiled_source *s, kernels_used *graph, bool *ready)
 {
     key k;
     int device;
@@ -453,92 +449,43 @@ bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, const 
     return r == CUDA_SUCCESS;
 }
 
-/* ---- graphs ---- */
+/* ---- for src/gpu ---- */
 
-kernel_switches *kernels_switches_new(void) { return calloc(1, sizeof(kernel_switches)); }
+kernels_used *kernels_used_new(void) { return calloc(1, sizeof(kernels_used)); }
 
-void kernels_switches_free(kernel_switches *s)
+void kernels_used_free(kernels_used *u)
 {
-    if (!s) return;
+    if (!u) return;
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < s->uses; i++) s->used[i]->graphs--;
+    for (int i = 0; i < u->count; i++) u->list[i].kernel->graphs--;
     pthread_mutex_unlock(&lock);
-    free(s->used);
-    free(s->list);
-    free(s);
+    free(u->list);
+    free(u);
 }
 
-bool kernels_switches_wait(const kernel_switches *s) { return s->count; }
-
-/* The node that was captured last. */
-static bool last_node(cudaStream_t q, cudaGraphNode_t *node)
+/* Are all kernels made for which the capture did not wait, and is any of them ready? */
+static bool is_outdated(kernels_used *u)
 {
-    enum cudaStreamCaptureStatus status;
-    const cudaGraphNode_t *nodes;
-    size_t n;
-#if CUDART_VERSION >= 13000
-    const cudaError_t e = cudaStreamGetCaptureInfo(q, &status, NULL, NULL, &nodes, NULL, &n);
-#else
-    const cudaError_t e = cudaStreamGetCaptureInfo_v2(q, &status, NULL, NULL, &nodes, &n);
-#endif
-    if (e != cudaSuccess) (void)cudaGetLastError();
-    if (e != cudaSuccess || status != cudaStreamCaptureStatusActive || n != 1) return false;
-    *node = nodes[0];
-    return true;
+    bool ready = false;
+    for (int i = 0; i < u->count; i++) {
+        if (!u->list[i].waited) continue;
+        if (u->list[i].kernel->state == WAITING) return false;
+        ready |= u->list[i].kernel->state == READY;
+    }
+    u->waited = 0;
+    return ready;
 }
 
-static bool reserve(kernel_switches *s)
-{
-    if (s->count < s->capacity) return true;
-    const int capacity = s->capacity ? 2 * s->capacity : 4;
-    kernel_switch *more = realloc(s->list, (size_t)capacity * sizeof *more);
-    if (!more) return false;
-    s->list = more;
-    s->capacity = capacity;
-    return true;
-}
-
-/* Without memory, the interpreter stays in the graph. */
-void compiled_kernel_note(compiled_kernel *k, const compiled_source *s, const ptx_args *a,
-                          kernel_switches *to, cudaStream_t q)
-{
-    cudaGraphNode_t node;
-    if (!last_node(q, &node) || !reserve(to)) return;
-    to->list[to->count++] = (kernel_switch){ k, node, (unsigned)s->blocks, s->form.threads, *a };
-}
-
-static void replace(const kernel_switch *w, cudaGraphExec_t exec)
-{
-    void *args[] = { (void *)&w->args };
-    const CUDA_KERNEL_NODE_PARAMS_v2 p = { .func = w->to->function,
-                                           .gridDimX = w->blocks,
-                                           .gridDimY = 1,
-                                           .gridDimZ = 1,
-                                           .blockDimX = w->threads,
-                                           .blockDimY = 1,
-                                           .blockDimZ = 1,
-                                           .kernelParams = args };
-    const CUresult r = driver_functions()->replace(exec, w->node, &p);
-    if (needs_context(r, w->to)) (void)driver_functions()->replace(exec, w->node, &p);
-}
-
-void kernels_switch(kernel_switches *s, cudaGraphExec_t exec)
+bool kernels_used_outdated(kernels_used *u)
 {
     const unsigned now = __atomic_load_n(&made, __ATOMIC_ACQUIRE);
-    int left = 0;
-    if (likely(now == s->seen)) return;
-    s->seen = now;
+    if (likely(!u->waited || now == u->seen)) return false;
+    u->seen = now;
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < s->count; i++) {
-        const enum state state = s->list[i].to->state;
-        if (state == READY) replace(&s->list[i], exec);
-        if (state == WAITING) s->list[left++] = s->list[i];
-    }
-    s->count = left;
+    const bool outdated = is_outdated(u);
     pthread_mutex_unlock(&lock);
+    return outdated;
 }
-
-/* ---- for src/gpu ---- */
 
 /* Kernels end with the context of a device. */
 void kernels_forget(int device)

@@ -24,14 +24,10 @@ typedef struct compiled_kernel compiled_kernel;
 
 /* Returns the kernel of a program for the current device; NULL if there is none and none is being made. If
  * `graph` is not NULL, the kernel lives at least as long as the graph. *ready: it can be launched. */
-compiled_kernel *compiled_kernel_for(const compiled_source *s, kernel_switches *graph, bool *ready);
+compiled_kernel *compiled_kernel_for(const compiled_source *s, kernels_used *graph, bool *ready);
 
 /* Launches a kernel: exactly once for each call of compiled_kernel_for that set *ready. Returns false if the
  * driver refuses; then the interpreter runs, which also reports what is wrong with the card. */
 bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, const ptx_args *a, cudaStream_t q);
-
-/* Notes that the kernel that was captured last on q can be replaced by k, when that is ready. */
-void compiled_kernel_note(compiled_kernel *k, const compiled_source *s, const ptx_args *a,
-                          kernel_switches *to, cudaStream_t q);
 
 #endif

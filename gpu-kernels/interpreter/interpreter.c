@@ -78,13 +78,13 @@ static int vectors_for(const interp_program *p, int64_t vectors)
 
 /* type: how the kernels interpret instructions: as f32, f64, i64, u64 or i32.
  * source, num: the program to compile a kernel for, and its numbers; NULL: do not compile one
- * switches: where a capture notes kernels that can be replaced, or NULL */
+ * used: of a capture, or NULL */
 typedef struct kernel_choice {
     duet_dtype type;
     bool converts;
     const program *source;
     const double *num;
-    kernel_switches *switches;
+    kernels_used *used;
 } kernel_choice;
 
 static bool within_i32(int type)
@@ -143,7 +143,7 @@ static kernel_choice as_bits(size_t each)
     return (kernel_choice){ .type = each == 4 ? DUET_F32 : DUET_F64 };
 }
 
-static kernel_choice kernel_choice_of(const step *s, const double *num, kernel_switches *switches)
+static kernel_choice kernel_choice_of(const step *s, const double *num, kernels_used *used)
 {
     const duet_dtype type = step_type(s);
     kernel_choice c = as_bits(dtypes[type].bytes);
@@ -152,7 +152,7 @@ static kernel_choice kernel_choice_of(const step *s, const double *num, kernel_s
     if (dtype_is_f32_or_f64(type) && !program_moves(s)) {
         c.source = s->program;
         c.num = num;
-        c.switches = switches;
+        c.used = used;
     }
     return c;
 }
@@ -310,8 +310,8 @@ static void find_compiled(compiled *c, const operands *o, const kernel_choice *w
     size_source(&c->source, o, h->n, h->lead);
     if (c->source.blocks > INT32_MAX) return;
     set_form(&c->source.form, o, h, paths);
-    c->kernel = compiled_kernel_for(&c->source, w->switches, &c->ready);
-    if (c->kernel && (c->ready || w->switches)) set_args(&c->source, o, h, w, paths, &c->args);
+    c->kernel = compiled_kernel_for(&c->source, w->used, &c->ready);
+    if (c->kernel && c->ready) set_args(&c->source, o, h, w, paths, &c->args);
 }
 
 /* ---- launch ---- */
@@ -343,10 +343,7 @@ static cudaError_t launch_once(const operands *o, kernel_choice w, const interp_
     set_head(o, p, &a.head);
     find_compiled(&c, o, &w, &a.head);
     if (c.kernel && c.ready && compiled_kernel_launch(c.kernel, &c.source, &c.args, q)) return cudaSuccess;
-    const cudaError_t e = launch_interpreter(o, w, p, &a, q);
-    if (c.kernel && !c.ready && w.switches && e == cudaSuccess)
-        compiled_kernel_note(c.kernel, &c.source, &c.args, w.switches, q);
-    return e;
+    return launch_interpreter(o, w, p, &a, q);
 }
 
 /* ---- copies between operands whose fastest axes differ ---- */
@@ -459,7 +456,7 @@ cudaError_t interp_launch(const step *s, const frame *f, const workspace *space,
     interp_program p;
     double num[PROGRAM_NUMBERS];
     for (int k = 0; k < s->nums; k++) num[k] = f->num[s->num[k]];
-    const kernel_choice w = kernel_choice_of(s, num, space->switches);
+    const kernel_choice w = kernel_choice_of(s, num, space->used);
     operands_take(&o, s, f, dtypes[w.converts ? w.type : step_type(s)].bytes);
     if (layout_count(&o.of[0]) == 0) return cudaSuccess;
     if (interp_encode(&p, s->program, num)) return cudaErrorNotSupported;

@@ -316,7 +316,9 @@ typedef struct machine {
     duet_status (*record)(int device, int queue);
     duet_status (*recorded)(int device, int queue, void **graph);
     duet_status (*replay)(int device, void *graph, int queue); /* on the queue of record */
-    void (*discard)(int device, void *graph);                  /* its work may still be running */
+    /* Would another recording of the same steps be faster? Returns true once. NULL: never */
+    bool (*outdated)(int device, void *graph);
+    void (*discard)(int device, void *graph); /* its work may still be running */
 
     /* A device that was lost runs nothing and keeps nothing until it is restarted. All three are NULL
      * if devices of the machine cannot be lost.

@@ -12,9 +12,8 @@ typedef struct graph {
     index_report indices;        /* of the queue that captured it */
     packed_operand **uses;
     int count, capacity;
-    graph_order *order;        /* during the capture */
-    kernel_switches *switches; /* also keeps the kernels that were compiled */
-    cudaGraph_t captured;      /* kept while kernels may be replaced: it owns the nodes */
+    graph_order *order; /* during the capture */
+    kernels_used *used;
 } graph;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,24 +43,10 @@ static void release_uses(graph *g)
     g->count = 0;
 }
 
-static void destroy_captured(graph *g)
-{
-    if (g->captured && cudaGraphDestroy(g->captured) != cudaSuccess) (void)cudaGetLastError();
-    g->captured = NULL;
-}
-
-/* When nothing can be launched any more. */
-static void end_switches(graph *g)
-{
-    destroy_captured(g);
-    kernels_switches_free(g->switches);
-    g->switches = NULL;
-}
-
 static void end_graph(graph *g)
 {
     release_uses(g);
-    end_switches(g);
+    kernels_used_free(g->used);
     gpu_order_free(g->order);
     free(g->uses);
     free(g);
@@ -75,7 +60,6 @@ void gpu_graphs_end(int device)
         if (g->device != device || !g->exec) continue;
         if (cudaGraphExecDestroy(g->exec) != cudaSuccess) (void)cudaGetLastError();
         g->exec = NULL;
-        end_switches(g);
         release_uses(g);
     }
     pthread_mutex_unlock(&lock);
@@ -106,7 +90,7 @@ duet_status gpu_graph_uses(queue *q, packed_operand *k)
 }
 
 struct graph_order *gpu_graph_order(const queue *q) { return q->graph->order; }
-kernel_switches *gpu_graph_switches(const queue *q) { return q->graph->switches; }
+kernels_used *gpu_graph_used(const queue *q) { return q->graph->used; }
 
 static duet_status open_capture_stream(queue *q)
 {
@@ -119,8 +103,8 @@ static duet_status begin(queue *q)
     TRY(open_capture_stream(q));
     q->graph = calloc(1, sizeof *q->graph);
     if (q->graph) q->graph->order = gpu_order_new();
-    if (q->graph) q->graph->switches = kernels_switches_new();
-    if (!q->graph || !q->graph->order || !q->graph->switches)
+    if (q->graph) q->graph->used = kernels_used_new();
+    if (!q->graph || !q->graph->order || !q->graph->used)
         return fail(DUET_NO_MEMORY, "no host memory for a CUDA graph");
     q->graph->indices = q->indices;
     q->graph->device = q->device;
@@ -157,8 +141,7 @@ duet_status gpu_graph_record(int device, int index)
 static duet_status instantiate(cudaGraph_t captured, graph *g)
 {
     const duet_status s = CUDA(cudaGraphInstantiate, &g->exec, captured, 0);
-    g->captured = captured;
-    if (s != DUET_OK || !kernels_switches_wait(g->switches)) destroy_captured(g);
+    (void)cudaGraphDestroy(captured);
     return s;
 }
 
@@ -192,14 +175,15 @@ duet_status gpu_graph_recorded(int device, int index, void **made)
     return s != DUET_OK ? s : back;
 }
 
-static void switch_kernels(graph *g)
+bool gpu_graph_outdated(int device, void *made)
 {
-    kernels_switch(g->switches, g->exec);
-    if (!kernels_switches_wait(g->switches)) destroy_captured(g);
+    const graph *g = made;
+    (void)device;
+    return kernels_used_outdated(g->used);
 }
 
 /* Without memory for a graph, its steps run one by one; so do those of a graph that was lost. */
-static duet_status launch_graph(int device, graph *g, int index)
+static duet_status launch_graph(int device, const graph *g, int index)
 {
     queue *q;
     ON_DEVICE(device);
@@ -208,7 +192,6 @@ static duet_status launch_graph(int device, graph *g, int index)
     TRY(gpu_queue_count(q));
     for (int i = 0; i < g->count; i++) TRY(packed_refresh(g->uses[i], q));
     gpu_queue_wrote_anything(q);
-    if (unlikely(g->captured)) switch_kernels(g);
     if (g->indices.found != q->indices.found) q->replayed = g->indices;
     return CUDA(cudaGraphLaunch, g->exec, q->stream);
 }

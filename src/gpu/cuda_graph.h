@@ -7,6 +7,7 @@
 duet_status gpu_graph_record(int device, int index);
 duet_status gpu_graph_recorded(int device, int index, void **made);
 duet_status gpu_graph_replay(int device, void *made, int index);
+bool gpu_graph_outdated(int device, void *made);
 void gpu_graph_discard(int device, void *made);
 void gpu_graphs_end(int device); /* after the loss of a card: none of its graphs can be launched */
 
@@ -18,7 +19,7 @@ duet_status gpu_graph_uses(queue *q, struct packed_operand *k);
 /* The order of the steps of the graph under capture on q (graph_order.h). */
 struct graph_order *gpu_graph_order(const queue *q);
 
-/* Where the graph under capture on q notes kernels that can be replaced. */
-kernel_switches *gpu_graph_switches(const queue *q);
+/* The compiled kernels of the graph under capture on q. */
+kernels_used *gpu_graph_used(const queue *q);
 
 #endif

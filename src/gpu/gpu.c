@@ -225,6 +225,7 @@ const machine gpu_machine = {
     .record = gpu_graph_record,
     .recorded = gpu_graph_recorded,
     .replay = gpu_graph_replay,
+    .outdated = gpu_graph_outdated,
     .discard = gpu_graph_discard,
     .lost = gpu_device_lost,
     .abandon = gpu_abandon,

@@ -34,7 +34,7 @@ duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void 
     const size_t bytes = kernels_scratch(s);
     const bool is_given = s->scratch > 0;
     workspace w = { .counters = q->counters, .packed = packed, .indices = q->indices };
-    if (gpu_queue_captures(q)) w.switches = gpu_graph_switches(q);
+    if (gpu_queue_captures(q)) w.used = gpu_graph_used(q);
     TRY(gpu_queue_count(q));
     if (is_given) w.scratch = f->data[s->scratch - 1];
     else if (bytes) TRY(scratch_acquire(q->device, bytes, q->index, &w.scratch));

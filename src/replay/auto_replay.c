@@ -326,6 +326,10 @@ static captured_sequence *find(const auto_replayer *a, const plan *p, const stat
 static bool begin_following(auto_replayer *a, const plan *p, const statement *s)
 {
     a->current = a->tokens_left ? NULL : find(a, p, s);
+    if (a->current && sequence_is_outdated(a->current)) {
+        forget(a, a->current); /* it will be learnt again */
+        a->current = NULL;
+    }
     if (!a->current) return false;
     a->started = clock_now();
     note_boundary(a);

@@ -38,6 +38,7 @@ fake_counts fake_count(void);
 
 void fake_fail(uint64_t n);              /* the n-th call from now fails, once; 0: none */
 bool fake_failed(void);                  /* has the scripted failure happened since fake_fail? */
+void fake_outdate(void);                 /* graphs captured so far would be faster if captured again */
 void fake_no_launches(bool none);        /* while true, there is no memory for launches */
 void fake_fail_on(int card, uint64_t n); /* as fake_fail, for calls while this card is current */
 /* A lost card: every call for it fails until cudaDeviceReset, and work queued from then on does not run. */

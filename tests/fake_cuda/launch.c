@@ -208,18 +208,35 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     return fake_queue(q, run_job, &j, sizeof j);
 }
 
-/* ---- compiled kernels: the fake driver has no compiler ---- */
+/* ---- compiled kernels: the fake driver has no compiler, but graphs become outdated ---- */
 
-kernel_switches *kernels_switches_new(void) { return malloc(1); }
-void kernels_switches_free(kernel_switches *s) { free(s); }
-void kernels_switch(kernel_switches *s, cudaGraphExec_t exec) { (void)s, (void)exec; }
-void kernels_forget(int device) { (void)device; }
+struct kernels_used {
+    unsigned version;
+};
 
-bool kernels_switches_wait(const kernel_switches *s)
+static unsigned version;
+
+void fake_outdate(void) { __atomic_fetch_add(&version, 1, __ATOMIC_RELAXED); }
+
+static unsigned version_now(void) { return __atomic_load_n(&version, __ATOMIC_RELAXED); }
+
+kernels_used *kernels_used_new(void)
 {
-    (void)s;
-    return false;
+    kernels_used *u = malloc(sizeof *u);
+    if (u) u->version = version_now();
+    return u;
 }
+
+void kernels_used_free(kernels_used *u) { free(u); }
+
+bool kernels_used_outdated(kernels_used *u)
+{
+    const bool outdated = u->version != version_now();
+    u->version = version_now();
+    return outdated;
+}
+
+void kernels_forget(int device) { (void)device; }
 
 bool kernels_generated(const program *p)
 {

@@ -316,6 +316,49 @@ static void test_lost_product(void)
     tap_point("the GPU is lost while the cache has an operand without a buffer");
 }
 
+/* ---- graphs that would be faster if captured again ---- */
+
+static void test_outdated_recording(void)
+{
+    enum { REPLAYS = 3 };
+    duet_matrix *m = square(0);
+    ok(duet_record_begin());
+    for (int i = 0; i < LOOP; i++) ok(duet_set(m, duet_add(m, 1)));
+    duet_recording *r = duet_record_end();
+    CHECK(r != NULL, "%s", duet_error());
+    for (int turn = 0; turn < 3; turn++) {
+        const uint64_t before = duet_stats().graphs;
+        fake_outdate();
+        for (int k = 0; k <= REPLAYS; k++) ok(duet_replay(r));
+        const int graphs = (int)(duet_stats().graphs - before);
+        CHECK(graphs == REPLAYS, "%d of %d replays were graphs", graphs, REPLAYS + 1);
+    }
+    holds(m, LOOP * (1 + 3 * (REPLAYS + 1)), "a recording whose graph was outdated");
+    duet_recording_free(&r);
+    duet_free(&m);
+    tap_point("a recording captures its graph again");
+}
+
+static int graphs_of_rounds(circle *c)
+{
+    const uint64_t before = duet_stats().graphs;
+    repeat(c, ROUNDS);
+    return (int)(duet_stats().graphs - before);
+}
+
+static void test_outdated_repetition(void)
+{
+    circle c = new_circle(LOOP);
+    (void)graphs_of_rounds(&c);
+    const int always = graphs_of_rounds(&c);
+    fake_outdate();
+    const int again = graphs_of_rounds(&c), later = graphs_of_rounds(&c);
+    CHECK(always == ROUNDS && later == ROUNDS, "%d and %d of %d rounds were graphs", always, later, ROUNDS);
+    CHECK(again > 0 && again < ROUNDS, "%d of %d rounds were graphs", again, ROUNDS);
+    free_circle(&c);
+    tap_point("automatic replay captures a graph again");
+}
+
 int main(void)
 {
     fake_devices(2);
@@ -326,6 +369,8 @@ int main(void)
     test_interrupted(write_x_on_other_gpu, "a statement that is deferred reads elements of another GPU");
     DUET_ON(DUET_GPU)
     {
+        test_outdated_recording();
+        test_outdated_repetition();
         test_recorded_product();
         test_repeated_product();
         test_freed_product(false);
