@@ -54,6 +54,10 @@ cudaError_t launch_early(const void *kernel, int64_t blocks, int threads, size_t
 cudaError_t launch_clusters(const void *kernel, int64_t blocks, int cluster, int threads, size_t shared,
                             void *args, cudaStream_t q);
 
+/* Returns a function of CUDA's driver, in its version of CUDA 12.0, or NULL. It is found at run time,
+ * because the library is not linked with the driver. */
+void *driver_function(const char *name);
+
 /* Was the kernel compiled for compute capability 9 and later, which have this wait instruction and
  * clusters? */
 bool can_wait(const void *kernel);

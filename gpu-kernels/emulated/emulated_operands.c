@@ -45,19 +45,12 @@ cudaError_t kernels_pack(const step *s, const frame *f, void *packed, const work
     return launch(pack_kernel(), units_of(b), PACK_THREADS, 0, &a, q);
 }
 
-/* Returns the driver's cuTensorMapEncodeTiled, or NULL. It is found at run time, because the library
- * is not linked with the driver. */
 static PFN_cuTensorMapEncodeTiled_v12000 describer(void)
 {
     static PFN_cuTensorMapEncodeTiled_v12000 cached;
     PFN_cuTensorMapEncodeTiled_v12000 f = __atomic_load_n(&cached, __ATOMIC_RELAXED);
-    enum cudaDriverEntryPointQueryResult found;
     if (f) return f;
-    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", (void **)&f, 12000, cudaEnableDefault,
-                                         &found) != cudaSuccess) {
-        (void)cudaGetLastError();
-        return NULL;
-    }
+    f = driver_function("cuTensorMapEncodeTiled");
     __atomic_store_n(&cached, f, __ATOMIC_RELAXED);
     return f;
 }

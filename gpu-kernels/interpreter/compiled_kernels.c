@@ -3,6 +3,7 @@
 #include "compiled_kernels.h"
 #include "code_list.h"
 #include "generated_mode.h"
+#include "launch.h"
 #include "thread.h"
 #include <cudaTypedefs.h>
 #include <dlfcn.h>
@@ -12,15 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#define KERNELS_MOST                                                                                         \
-    1024 /* limit; beyond it, kernels are freed that did not run recently and that no graph has */
-#define TABLE     4096   /* slots: a power of two */
-#define HEATS     8192   /* counters: a power of two */
-#define COOLING   65536  /* launches of programs without a kernel, after which counters are halved */
-#define REFUSALS  64     /* programs that get no kernel before kernels are freed again */
-#define HOT       100    /* launches after which a kernel is made ... */
-#define HOT_BYTES 2.56e8 /* ... where one that moves this counts as 10 */
-#define LONGEST   4000   /* operations of a thread; the driver would take too long for more */
+/* So many kernels are kept; beyond it, those are freed that no graph has and that did not run recently. */
+#define KERNELS_MOST 1024
+#define TABLE        4096   /* slots: a power of two */
+#define HEATS        8192   /* counters: a power of two */
+#define COOLING      65536  /* launches of programs without a kernel, after which counters are halved */
+#define REFUSALS     64     /* programs that get no kernel before kernels are freed again */
+#define HOT          100    /* launches after which a kernel is made ... */
+#define HOT_BYTES    2.56e8 /* ... where one that moves this counts as 10 */
+#define LONGEST      4000   /* operations of a thread; the driver would take too long for more */
 
 enum state { COLD, WAITING, READY, FAILED };
 
@@ -71,27 +72,15 @@ typedef struct driver {
     PFN_cuLaunchKernelEx_v11060 launch;
 } driver;
 
-static bool find_function(const char *name, void **f)
-{
-    enum cudaDriverEntryPointQueryResult found;
-    if (cudaGetDriverEntryPointByVersion(name, f, 12000, cudaEnableDefault, &found) == cudaSuccess && *f)
-        return true;
-    (void)cudaGetLastError();
-    return false;
-}
-
 static driver functions;
 static pthread_once_t searched = PTHREAD_ONCE_INIT;
 
 /* All or none. */
 static void search(void)
 {
-    driver d = { NULL };
-    if (find_function("cuModuleLoadDataEx", (void **)&d.load) &&
-        find_function("cuModuleUnload", (void **)&d.unload) &&
-        find_function("cuModuleGetFunction", (void **)&d.function) &&
-        find_function("cuLaunchKernelEx", (void **)&d.launch))
-        functions = d;
+    const driver d = { driver_function("cuModuleLoadDataEx"), driver_function("cuModuleUnload"),
+                       driver_function("cuModuleGetFunction"), driver_function("cuLaunchKernelEx") };
+    if (d.load && d.unload && d.function && d.launch) functions = d;
 }
 
 static const driver *driver_functions(void)
@@ -116,18 +105,21 @@ static bool load(const driver *d, const char *text, code *c)
     return false;
 }
 
+/* Mode relaxed: calls of this thread succeed while other threads capture. *mode becomes the mode before. */
+static bool exchange_mode(enum cudaStreamCaptureMode *mode)
+{
+    if (cudaThreadExchangeStreamCaptureMode(mode) == cudaSuccess) return true;
+    (void)cudaGetLastError();
+    return false;
+}
+
 static bool compile(const char *text, code *c)
 {
     const driver *d = driver_functions();
-    enum cudaStreamCaptureMode mode =
-        cudaStreamCaptureModeRelaxed; /* other threads' captures must not make calls fail */
-    if (!d) return false;
-    if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess) {
-        (void)cudaGetLastError();
-        return false;
-    }
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    if (!d || !exchange_mode(&mode)) return false;
     const bool done = load(d, text, c);
-    (void)cudaThreadExchangeStreamCaptureMode(&mode);
+    (void)exchange_mode(&mode);
     return done;
 }
 
@@ -142,9 +134,14 @@ static bool make_of_list(const key *k, const code_list *l, code *c)
     return done;
 }
 
+/* Calls of the driver need the device's context, which cudaSetDevice makes current. */
 static bool make(const key *k, code *c)
 {
     code_list l;
+    if (cudaSetDevice((int)k->device) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
     const bool done =
         code_list_make(&l, &k->program, k->form.f64 ? DUET_F64 : DUET_F32) && make_of_list(k, &l, c);
     code_list_free(&l);
@@ -168,8 +165,7 @@ static void make_first(void)
     worker.first = k->next;
     worker.device = (int)k->key.device;
     pthread_mutex_unlock(&lock);
-    const bool done = cudaSetDevice((int)k->key.device) == cudaSuccess && make(&k->key, &c);
-    (void)cudaGetLastError();
+    const bool done = make(&k->key, &c);
     pthread_mutex_lock(&lock);
     finish(k, done, &c);
     worker.device = -1;
@@ -338,12 +334,11 @@ static void keep_others(int device)
 /* Frees kernels that did not run since the last call, when nothing runs. */
 static void free_some(int device)
 {
-    enum cudaStreamCaptureMode mode =
-        cudaStreamCaptureModeRelaxed; /* other threads' captures must not make calls fail */
-    if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess) return;
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    if (!exchange_mode(&mode)) return;
     if (cudaDeviceSynchronize() == cudaSuccess) keep_others(device);
     else (void)cudaGetLastError();
-    (void)cudaThreadExchangeStreamCaptureMode(&mode);
+    (void)exchange_mode(&mode);
 }
 
 /* Is there room for a kernel? free_some() keeps kernels that ran recently, so it may free nothing. It is
@@ -396,14 +391,13 @@ compiled_kernel *compiled_kernel_for(const compiled_source *s, kernels_used *gra
 {
     key k;
     int device;
-    const size_t of_program = offsetof(program, code) + s->program->length * sizeof *s->program->code,
-                 length = offsetof(key, program) + of_program;
+    const size_t length = offsetof(key, program) + program_bytes(s->program);
     *ready = false;
     if (generated_when() == GENERATED_NEVER || cudaGetDevice(&device) != cudaSuccess) return NULL;
     k.form = s->form;
     k.form.list = NULL;
     k.device = (uint64_t)device;
-    memcpy(&k.program, s->program, of_program);
+    memcpy(&k.program, s->program, program_bytes(s->program));
     pthread_mutex_lock(&lock);
     compiled_kernel *found = find(&k, length, s->bytes, graph);
     if (found && (found->state == FAILED || (graph && !use(graph, found)))) found = NULL;
@@ -511,7 +505,7 @@ bool kernels_generated(const program *p)
     for (int i = 0; i < TABLE && !found; i++) {
         const compiled_kernel *k = table[i];
         found = k && k->state == READY && k->key.program.length == p->length &&
-                !memcmp(&k->key.program, p, k->length - offsetof(key, program));
+                !memcmp(&k->key.program, p, program_bytes(p));
     }
     pthread_mutex_unlock(&lock);
     return found;

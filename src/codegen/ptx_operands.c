@@ -10,20 +10,13 @@ static int bytes_of(int type) { return (int)dtypes[type].bytes; }
 
 /* ---- arguments ---- */
 
-static uint32_t inputs_read(const writer *w)
+/* Which inputs (CODE_INPUT) or outputs (CODE_STORE) the list uses. */
+static uint32_t used(const writer *w, int operation)
 {
-    uint32_t read = 0;
+    uint32_t which = 0;
     for (int i = 0; i < w->l->length; i++)
-        if (w->l->node[i].operation == CODE_INPUT) read |= 1u << w->l->node[i].index;
-    return read;
-}
-
-static uint32_t outputs_written(const writer *w)
-{
-    uint32_t written = 0;
-    for (int i = 0; i < w->l->length; i++)
-        if (w->l->node[i].operation == CODE_STORE) written |= 1u << w->l->node[i].index;
-    return written;
+        if (w->l->node[i].operation == operation) which |= 1u << w->l->node[i].index;
+    return which;
 }
 
 /* The word at a place of the arguments, in a register of its own. */
@@ -64,8 +57,8 @@ static void load_input(writer *w, arguments *a, const ptx_places *p, int k)
 void ptx_load_arguments(writer *w, arguments *a)
 {
     const ptx_places p = ptx_places_of(w->r);
-    a->read = inputs_read(w);
-    a->written = outputs_written(w);
+    a->read = used(w, CODE_INPUT);
+    a->written = used(w, CODE_STORE);
     put(w, "ld.param.s64 %%n, [args+%d];\nld.param.s64 %%lead, [args+%d];\n", p.n, p.lead);
     for (int k = 0; k < w->r->outputs; k++)
         if (a->written >> k & 1) load_address(w, "out", k, p.out[k]);

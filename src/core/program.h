@@ -23,6 +23,7 @@
 
 #include "ops.h"
 #include <stdbool.h>
+#include <stddef.h>
 
 #define PROGRAM_LENGTH  96
 #define PROGRAM_INPUTS  16
@@ -49,5 +50,11 @@ typedef struct program {
     bool reductions; /* its outputs are reductions */
     instruction code[PROGRAM_LENGTH];
 } program;
+
+/* The bytes of a program that are in use; equal programs have these in common. */
+static inline size_t program_bytes(const program *p)
+{
+    return offsetof(program, code) + p->length * sizeof *p->code;
+}
 
 #endif

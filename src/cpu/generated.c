@@ -11,11 +11,6 @@
 #define ENTRY_BYTES 1024               /* about what an entry takes, besides its code */
 #define AFTER       200e-6             /* seconds in the interpreter, after which code is made */
 
-static size_t program_bytes(const program *p)
-{
-    return offsetof(program, code) + p->length * sizeof *p->code;
-}
-
 typedef struct generated_code {
     generated_kernel *run;
     size_t size;

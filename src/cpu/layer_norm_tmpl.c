@@ -231,15 +231,15 @@ static const T *next_row(const layer_norm_work *j, int64_t row, row_iterator *w)
 /* Stores element i of row w at to[i * INTERLEAVED + w]. */
 static void interleave(T *to, const T *const x[], int64_t count, int64_t n)
 {
-    const int64_t full = count - count % LANES, squares = n - n % LANES;
+    const int64_t full = count - count % LANES, tiled = n - n % LANES;
     for (int64_t w = 0; w < full; w += LANES)
-        for (int64_t i = 0; i < squares; i += LANES) {
+        for (int64_t i = 0; i < tiled; i += LANES) {
             const T *row[VECTOR_LANES];
             for (int k = 0; k < LANES; k++) row[k] = x[w + k] + i;
             transpose_tile(to + i * INTERLEAVED + w, INTERLEAVED, row);
         }
     for (int64_t w = 0; w < count; w++)
-        for (int64_t i = w < full ? squares : 0; i < n; i++) to[i * INTERLEAVED + w] = x[w][i];
+        for (int64_t i = w < full ? tiled : 0; i < n; i++) to[i * INTERLEAVED + w] = x[w][i];
 }
 
 /* Normalises some short rows. Element i of all of them is adjacent in `interleaved`. */

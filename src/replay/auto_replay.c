@@ -326,7 +326,7 @@ static captured_sequence *find(const auto_replayer *a, const plan *p, const stat
 static bool begin_following(auto_replayer *a, const plan *p, const statement *s)
 {
     a->current = a->tokens_left ? NULL : find(a, p, s);
-    if (a->current && sequence_is_outdated(a->current)) {
+    if (a->current && segment_is_outdated(&a->current->segment)) {
         forget(a, a->current); /* it will be learnt again */
         a->current = NULL;
     }

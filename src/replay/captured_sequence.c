@@ -256,13 +256,6 @@ void sequence_free(captured_sequence *r)
     free(r);
 }
 
-bool sequence_is_outdated(const captured_sequence *r)
-{
-    const segment *g = &r->segment;
-    const machine *m = device_machine(g->device);
-    return g->graph && m->outdated && m->outdated(g->device, g->graph);
-}
-
 /* A graph saves some microseconds per launch, but the device is idle while the statements are
  * deferred. A graph also keeps its temporaries. These limits say when that is worthwhile. */
 #define WORTH_LAUNCHES 2

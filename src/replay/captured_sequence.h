@@ -31,9 +31,6 @@ duet_status sequence_add(captured_sequence *r, const plan *p, const statement *s
  * graph. The thread's error text is kept. */
 bool sequence_close(captured_sequence *r);
 
-/* Would a graph that is recorded again be faster? Returns true once. */
-bool sequence_is_outdated(const captured_sequence *r);
-
 /* Is this statement entry i of the sequence? */
 bool sequence_has(const captured_sequence *r, int i, const plan *p, const statement *s);
 

@@ -51,6 +51,13 @@ static void drop_devices(duet_recording *r, unsigned which)
     scratch_reserve_forget(&r->reserve, which);
 }
 
+bool segment_is_outdated(const segment *g)
+{
+    if (!g->graph) return false;
+    const machine *m = device_machine(g->device);
+    return m->outdated && m->outdated(g->device, g->graph);
+}
+
 void recordings_drop_devices(unsigned which)
 {
     pthread_mutex_lock(&lock);

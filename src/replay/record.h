@@ -84,6 +84,9 @@ duet_status replay_check_matrices(const recorded *e);
 /* Run an entry on this thread's queue, with the recording's reserve. */
 duet_status replay_entry(duet_recording *r, recorded *e);
 
+/* Would a graph of the segment be faster if it was recorded again? Returns true once. */
+bool segment_is_outdated(const segment *g);
+
 /* Record a graph of a segment, with the addresses that the entries have. */
 duet_status replay_record(duet_recording *r, segment *g, int queue);
 

@@ -459,19 +459,13 @@ static duet_status run_as_graph(duet_recording *r, const segment *g, progress *w
     return DUET_OK;
 }
 
-/* Would another graph be faster? */
-static bool is_outdated(const segment *g)
-{
-    const machine *m = device_machine(g->device);
-    return m->outdated && m->outdated(g->device, g->graph);
-}
-
 static duet_status try_graph(duet_recording *r, const segment *g, progress *w, bool *ran)
 {
     thread *t = thread_get();
     segment_user user;
     *ran = false;
-    if (!g->graph || g->queue != t->queue || (pool_is_tight() && !is_on_device(r, g)) || is_outdated(g))
+    if (!g->graph || g->queue != t->queue || (pool_is_tight() && !is_on_device(r, g)) ||
+        segment_is_outdated(g))
         return DUET_OK;
     user.r = r;
     user.g = g;

@@ -81,18 +81,6 @@ static void make_program(trial *t, duet_dtype type, bool large)
     layout_collapse(all, n);
 }
 
-static void mark_outputs(trial *t)
-{
-    for (int k = 0; k < t->s.outs; k++) {
-        buffer *b = &t->buffer[t->s.out[k].slot];
-        for (int64_t n = 0; n < layout_count(&t->s.out[k].at); n++) {
-            int64_t index[DUET_RANK_MAX];
-            unravel(&t->s.out[k].at, n, index);
-            b->written[b->start + place(&t->s.out[k].at, index)] = true;
-        }
-    }
-}
-
 static void run_all(trial *t)
 {
     static const struct {

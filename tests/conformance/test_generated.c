@@ -194,19 +194,6 @@ static char *program_text(const trial *t)
     return text;
 }
 
-static void mark_outputs(trial *t)
-{
-    for (int k = 0; k < t->s.outs; k++) {
-        buffer *b = &t->buffer[t->s.out[k].slot];
-        const layout l = kept_axes(t, &t->s.out[k].at);
-        for (int64_t n = 0; n < layout_count(&l); n++) {
-            int64_t index[DUET_RANK_MAX];
-            unravel(&l, n, index);
-            b->written[b->start + place(&l, index)] = true;
-        }
-    }
-}
-
 #ifdef __x86_64__
 enum { is_x86 = 1 };
 #else
