@@ -123,13 +123,23 @@ static bool compile(const char *text, code *c)
     return done;
 }
 
+/* How often the formula is in the kernel, where short kernels of reductions may be longer. */
+static int copies(const ptx_request *r)
+{
+    if (r->form == PTX_ELEMENTS) return r->width;
+    return r->form == PTX_ROWS ? 8 : 4;
+}
+
 static bool make_of_list(const key *k, const code_list *l, code *c)
 {
     ptx_text text;
     ptx_request r = k->form;
+    char name[64];
     r.list = l;
-    if (l->length * r.width > LONGEST) return false;
-    const bool written = ptx_write(&text, &r), done = written && compile(text.at, c);
+    if (l->length * copies(&r) > LONGEST) return false;
+    const ptx_skeleton s = compiled_reduce_skeleton(r.f64, r.form, &k->program, name);
+    const bool written = r.form == PTX_ELEMENTS ? ptx_write(&text, &r) : ptx_write_reduction(&text, &r, &s),
+               done = written && compile(text.at, c);
     free(text.at);
     return done;
 }
@@ -142,8 +152,10 @@ static bool make(const key *k, code *c)
         (void)cudaGetLastError();
         return false;
     }
-    const bool done =
-        code_list_make(&l, &k->program, k->form.f64 ? DUET_F64 : DUET_F32) && make_of_list(k, &l, c);
+    const duet_dtype type = k->form.f64 ? DUET_F64 : DUET_F32;
+    const bool listed = k->form.form == PTX_ELEMENTS ? code_list_make(&l, &k->program, type)
+                                                     : code_list_make_operands(&l, &k->program, type),
+               done = listed && make_of_list(k, &l, c);
     code_list_free(&l);
     return done;
 }
@@ -423,7 +435,7 @@ static bool needs_context(CUresult r, const compiled_kernel *k)
     return false;
 }
 
-bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, const ptx_args *a, cudaStream_t q)
+bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, void *a, cudaStream_t q)
 {
     CUlaunchAttribute early = { .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION };
     early.value.programmaticStreamSerializationAllowed = 1;
@@ -436,7 +448,7 @@ bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, const 
                                .hStream = q,
                                .attrs = &early,
                                .numAttrs = s->form.waits };
-    void *args[] = { (void *)a };
+    void *args[] = { a };
     CUresult r = driver_functions()->launch(&c, k->function, args, NULL);
     if (needs_context(r, k)) r = driver_functions()->launch(&c, k->function, args, NULL);
     __atomic_fetch_sub(&k->launching, 1, __ATOMIC_RELEASE);

@@ -28,6 +28,10 @@ compiled_kernel *compiled_kernel_for(const compiled_source *s, kernels_used *gra
 
 /* Launches a kernel: exactly once for each call of compiled_kernel_for that set *ready. Returns false if the
  * driver refuses; then the interpreter runs, which also reports what is wrong with the card. */
-bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, const ptx_args *a, cudaStream_t q);
+bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, void *args, cudaStream_t q);
+
+/* The texts from which the kernels of reductions are made. Sets `name` to that of the kernel for a form and the
+ * reduction of p. */
+ptx_skeleton compiled_reduce_skeleton(bool f64, int form, const program *p, char name[64]);
 
 #endif

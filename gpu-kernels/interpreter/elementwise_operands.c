@@ -149,3 +149,46 @@ enum how cycle_how(const cycle *c, int64_t width)
     if (c->run == 1 && c->size >= width) return HOW_CYCLE;
     return c->run >= width ? HOW_RUNS : HOW_ANY;
 }
+
+enum how operand_how(const operands *o, int k, int64_t n, int lead, interp_path *p)
+{
+    cycle c;
+    if (layout_is_dense(&o->of[k])) return operand_lead(o, k) == lead ? HOW_VECTORS : HOW_SCALARS;
+    if (n > INT32_MAX || !cycle_of(&o->of[k], &c)) return HOW_WALK;
+    p->run = divide_by32(c.run);
+    p->size = divide_by32(c.size);
+    p->stride = (int32_t)c.stride;
+    if (c.size == 1) return HOW_SINGLE;
+    const int64_t width = operands_width(o);
+    if (c.run == 1 && c.stride == 1 && c.size % width == 0 && operand_lead(o, k) == lead && lead == 0)
+        return HOW_ROUND;
+    return cycle_how(&c, width);
+}
+
+/* ---- all operands ---- */
+
+bool operands_outputs_dense(const operands *o)
+{
+    for (int k = 0; k < o->outs; k++)
+        if (!layout_is_dense(&o->of[k]) || operand_lead(o, k) != operand_lead(o, 0)) return false;
+    return true;
+}
+
+bool operands_reachable(const operands *o)
+{
+    bool dense = operands_outputs_dense(o);
+    for (int k = o->outs; k < o->count; k++) dense &= layout_is_dense(&o->of[k]);
+    return dense || operands_fit(o);
+}
+
+double operands_bytes(const operands *o)
+{
+    double bytes = 0;
+    for (int k = 0; k < o->count; k++) {
+        double n = (double)dtypes[o->of[k].type].bytes;
+        for (int a = 0; a < o->of[k].rank; a++)
+            if (o->of[k].stride[a]) n *= (double)o->of[k].size[a];
+        bytes += n;
+    }
+    return bytes;
+}

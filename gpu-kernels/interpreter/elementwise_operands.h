@@ -31,6 +31,15 @@ void operands_order(operands *o);
 /* Do 32-bit indices reach all elements of all operands? */
 bool operands_fit(const operands *o);
 
+/* Are all outputs dense and aligned like the first one? */
+bool operands_outputs_dense(const operands *o);
+
+/* Can one launch reach all elements? Dense operands need no index, so they may have any size. */
+bool operands_reachable(const operands *o);
+
+/* The bytes of all operands in memory: axes of stride 0 do not count. */
+double operands_bytes(const operands *o);
+
 /* Splits operands that do not fit at the middle of the axis with the largest reach. */
 void operands_halve(const operands *o, operands *low, operands *high);
 
@@ -48,5 +57,9 @@ typedef struct cycle {
 } cycle;
 bool cycle_of(const layout *l, cycle *c); /* returns false if the operand does not repeat */
 enum how cycle_how(const cycle *c, int64_t width);
+
+/* How a kernel reads operand k, where the domain has n elements, and the first one is `lead` elements after
+ * an aligned address. Sets *p unless the operand is dense or walked. */
+enum how operand_how(const operands *o, int k, int64_t n, int lead, interp_path *p);
 
 #endif

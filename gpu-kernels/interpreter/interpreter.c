@@ -1,5 +1,5 @@
 /* interpreter.c - chooses and launches the interpreter kernels for element-wise programs. */
-#include "compiled_kernels.h"
+#include "compiled_operands.h"
 #include "dtype.h"
 #include "elementwise_operands.h"
 #include <stdlib.h>
@@ -9,34 +9,11 @@
  * all threads */
 #define SHARED_MOST 98304
 
-/* ---- how a kernel reads an operand ---- */
-
-static enum how how_of(const operands *o, int k, const interp_head *h, interp_path *p)
-{
-    cycle c;
-    if (layout_is_dense(&o->of[k])) return operand_lead(o, k) == h->lead ? HOW_VECTORS : HOW_SCALARS;
-    if (h->n > INT32_MAX || !cycle_of(&o->of[k], &c)) return HOW_WALK;
-    p->run = divide_by32(c.run);
-    p->size = divide_by32(c.size);
-    p->stride = (int32_t)c.stride;
-    if (c.size == 1) return HOW_SINGLE;
-    const int64_t width = operands_width(o);
-    if (c.run == 1 && c.stride == 1 && c.size % width == 0 && operand_lead(o, k) == h->lead && h->lead == 0)
-        return HOW_ROUND;
-    return cycle_how(&c, width);
-}
-
-/* Are all outputs dense and aligned like the first one? */
-static bool outputs_dense(const operands *o)
-{
-    for (int k = 0; k < o->outs; k++)
-        if (!layout_is_dense(&o->of[k]) || operand_lead(o, k) != operand_lead(o, 0)) return false;
-    return true;
-}
+/* ---- how a kernel reads its operands ---- */
 
 static bool is_plain(const operands *o)
 {
-    bool plain = outputs_dense(o);
+    bool plain = operands_outputs_dense(o);
     for (int k = o->outs; k < o->count && plain; k++)
         plain = layout_is_dense(&o->of[k]) && operand_lead(o, k) == operand_lead(o, 0);
     return plain;
@@ -45,7 +22,7 @@ static bool is_plain(const operands *o)
 static void set_head(const operands *o, const interp_program *p, interp_head *h)
 {
     h->n = layout_count(&o->of[0]);
-    h->out_dense = outputs_dense(o);
+    h->out_dense = operands_outputs_dense(o);
     h->lead = h->out_dense ? operand_lead(o, 0) : 0;
     h->last = p->last;
     h->inputs = (uint8_t)(o->count - o->outs);
@@ -59,7 +36,7 @@ static void set_paths(const operands *o, const interp_head *h, interp_paths *p)
     for (int x = 0; x < p->rank; x++) p->size[x] = divide_by32(o->of[0].size[x]);
     for (int k = 0; k < o->outs && !h->out_dense; k++) operand_strides(&o->of[k], p->out_stride[k]);
     for (int k = 0; k < h->inputs; k++) {
-        p->in[k].how = (uint32_t)how_of(o, o->outs + k, h, &p->in[k]);
+        p->in[k].how = (uint32_t)operand_how(o, o->outs + k, h->n, h->lead, &p->in[k]);
         if (p->in[k].how == HOW_WALK) operand_strides(&o->of[o->outs + k], p->in_stride[k]);
     }
     for (int k = 0; k < o->outs && k < PROGRAM_OUTPUTS; k++) p->types.out[k] = (uint8_t)o->of[k].type;
@@ -192,29 +169,6 @@ static cudaError_t launch_rows(const void *kernel, int64_t blocks, int threads, 
 
 /* ---- compiled kernels ---- */
 
-static int ptx_access_of(enum how how, bool vectors)
-{
-    switch (how) {
-    case HOW_VECTORS: return PTX_DENSE;
-    case HOW_SCALARS: return vectors ? PTX_LOOSE : PTX_DENSE;
-    case HOW_SINGLE: return PTX_SINGLE;
-    case HOW_WALK: return PTX_WALK;
-    case HOW_ROUND: return vectors ? PTX_ROUND : PTX_ANY;
-    case HOW_CYCLE: return vectors ? PTX_CYCLE : PTX_ANY;
-    case HOW_RUNS: return vectors ? PTX_RUNS : PTX_ANY;
-    default: return PTX_ANY;
-    }
-}
-
-/* The number of elements of an operand in memory: axes of stride 0 do not count. */
-static double distinct(const layout *l)
-{
-    double n = 1;
-    for (int a = 0; a < l->rank; a++)
-        if (l->stride[a]) n *= (double)l->size[a];
-    return n;
-}
-
 /* For at most COMPILED_SMALL elements a thread computes one element, so that there are enough threads.
  * Otherwise it computes one vector; more were never faster. */
 static void size_source(compiled_source *c, const operands *o, int64_t n, int lead)
@@ -224,73 +178,7 @@ static void size_source(compiled_source *c, const operands *o, int64_t n, int le
     c->form.width = (uint8_t)width;
     c->form.threads = width == 1 ? 64 : 128;
     c->blocks = quotient_up(width == 1 ? n : vectors, c->form.threads);
-    for (int k = 0; k < o->count; k++) c->bytes += distinct(&o->of[k]) * (double)dtypes[o->of[k].type].bytes;
-}
-
-static char *put_bytes(char *to, const void *from, size_t bytes)
-{
-    memcpy(to, from, bytes);
-    return to + bytes;
-}
-
-/* The operands of a kernel, except addresses. */
-static void set_form(ptx_request *f, const operands *o, const interp_head *h, interp_path paths[])
-{
-    f->f64 = o->each == 8;
-    f->waits = can_wait(interp_kernel_f32(1, true)); /* as launch_early decides */
-    f->out_walks = !h->out_dense;
-    f->outputs = (uint8_t)o->outs;
-    f->inputs = h->inputs;
-    bool walks = f->out_walks;
-    for (int k = 0; k < o->outs; k++) f->out_type[k] = (uint8_t)o->of[k].type;
-    for (int k = 0; k < h->inputs; k++) {
-        f->access[k] = (uint8_t)ptx_access_of(how_of(o, o->outs + k, h, &paths[k]), f->width > 1);
-        f->in_type[k] = (uint8_t)o->of[o->outs + k].type;
-        walks |= f->access[k] == PTX_WALK;
-    }
-    if (walks) f->rank = (uint8_t)o->of[0].rank;
-}
-
-static void set_words(const ptx_request *f, const operands *o, const interp_path paths[],
-                      const ptx_places *at, char *to)
-{
-    int32_t stride[DUET_RANK_MAX];
-    for (int x = 0; x < f->rank; x++) {
-        const divider32 size = divide_by32(o->of[0].size[x]);
-        memcpy(to + at->sizes + 12 * x, &size, sizeof size);
-    }
-    for (int k = 0; k < o->count - o->outs; k++) {
-        if (f->access[k] == PTX_WALK) {
-            operand_strides(&o->of[o->outs + k], stride);
-            memcpy(to + at->in_words[k], stride, f->rank * sizeof *stride);
-        } else if (f->access[k] > PTX_SINGLE) {
-            char *words = put_bytes(to + at->in_words[k], &paths[k].run, sizeof paths[k].run);
-            words = put_bytes(words, &paths[k].size, sizeof paths[k].size);
-            memcpy(words, &paths[k].stride, sizeof paths[k].stride);
-        }
-    }
-    for (int k = 0; k < o->outs && f->out_walks; k++) {
-        operand_strides(&o->of[k], stride);
-        memcpy(to + at->out_strides[k], stride, f->rank * sizeof *stride);
-    }
-}
-
-static void set_args(const compiled_source *c, const operands *o, const interp_head *h,
-                     const kernel_choice *w, const interp_path paths[], ptx_args *a)
-{
-    const ptx_places at = ptx_places_of(&c->form);
-    const int64_t lead = c->form.width == 1 ? 0 : h->lead;
-    char *to = (char *)a->word;
-    memcpy(to + at.n, &h->n, sizeof h->n);
-    memcpy(to + at.lead, &lead, sizeof lead);
-    memcpy(to + at.out[0], h->out, (size_t)o->outs * sizeof *h->out);
-    if (h->inputs) memcpy(to + at.in[0], h->in, h->inputs * sizeof *h->in);
-    for (int k = 0; k < w->source->numbers; k++) {
-        const float narrow = (float)w->num[k];
-        if (c->form.f64) memcpy(to + at.numbers + 8 * k, &w->num[k], 8);
-        else memcpy(to + at.numbers + 4 * k, &narrow, 4);
-    }
-    set_words(&c->form, o, paths, &at, to);
+    c->bytes = operands_bytes(o);
 }
 
 /* A kernel that was compiled, or will be, for the program. */
@@ -309,9 +197,10 @@ static void find_compiled(compiled *c, const operands *o, const kernel_choice *w
     c->source = (compiled_source){ .program = w->source, .form.numbers = w->source->numbers };
     size_source(&c->source, o, h->n, h->lead);
     if (c->source.blocks > INT32_MAX) return;
-    set_form(&c->source.form, o, h, paths);
+    c->source.form.waits = can_wait(interp_kernel_f32(1, true)); /* as launch_early decides */
+    compiled_form(&c->source.form, o, h, paths);
     c->kernel = compiled_kernel_for(&c->source, w->used, &c->ready);
-    if (c->kernel && c->ready) set_args(&c->source, o, h, w, paths, &c->args);
+    if (c->kernel && c->ready) compiled_args(&c->source.form, o, h, w->num, paths, &c->args);
 }
 
 /* ---- launch ---- */
@@ -401,19 +290,11 @@ static bool launch_tile(const operands *o, cudaStream_t q, cudaError_t *e)
 
 /* ---- launch of a step ---- */
 
-/* Dense operands need no index. One launch handles any number of them. */
-static bool fits(const operands *o)
-{
-    bool dense = outputs_dense(o);
-    for (int k = o->outs; k < o->count; k++) dense &= layout_is_dense(&o->of[k]);
-    return dense || operands_fit(o);
-}
-
 /* Halves the operands until they fit. */
 static cudaError_t launch_parts(const operands *o, kernel_choice w, const interp_program *p, cudaStream_t q)
 {
     operands low, high;
-    if (fits(o)) return launch_once(o, w, p, q);
+    if (operands_reachable(o)) return launch_once(o, w, p, q);
     operands_halve(o, &low, &high);
     cudaError_t e = launch_parts(&low, w, p, q);
     if (e != cudaSuccess) return e;

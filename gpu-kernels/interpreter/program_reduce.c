@@ -1,7 +1,7 @@
 /* program_reduce.c - launches reductions of the results of a program. Along rows a warp takes one
  * block of an output. Along columns threads take neighbouring outputs. With few elements a thread
  * takes a whole output. */
-#include "program_reduce.h"
+#include "compiled_reduce.h"
 #include "dtype.h"
 #include "reduce_order.h"
 #include <stdlib.h>
@@ -224,6 +224,8 @@ cudaError_t program_reduce_launch(const step *s, const frame *f, const workspace
     for (int k = 0; k < s->nums; k++) num[k] = f->num[s->num[k]];
     if (!reduction_of(&r, s, num)) return cudaErrorNotSupported;
     if (r.axes.outputs == 0) return cudaSuccess;
+    if (r.form != FORM_THIN && compiled_reduce_launch(s, num, &r.axes, r.form == FORM_COLUMNS, f, w, q))
+        return cudaSuccess;
     for (int k = 0; k < s->outs; k++) {
         r.axes.part[k] = part;
         part += part_bytes(&r, k);

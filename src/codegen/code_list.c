@@ -11,7 +11,7 @@ typedef struct builder {
     const program *p;
     duet_dtype type;
     const formula_table *formulas;
-    bool failed;
+    bool failed, operands; /* operands: of reductions, instead of reductions */
     int acc, slot[PROGRAM_SLOTS];
     int state[PROGRAM_OUTPUTS][3]; /* of each reduction, after the last update */
 } builder;
@@ -196,6 +196,11 @@ static void reduce_to_index(builder *b, int op, int output, int x)
     b->state[output][1] = operation(b, FORMULA_SELECT, wins, row, at);
 }
 
+static void store_operands(builder *b, int op, const int x[])
+{
+    for (int k = 0; k < op_infos[op].arity; k++) indexed(b, CODE_STORE, k, x[k], 0);
+}
+
 static void reduce(builder *b, int op, int output, int x, int y)
 {
     const formula *f = &b->formulas->of[op];
@@ -248,8 +253,9 @@ static void instruction_of(builder *b, const instruction *i)
         return;
     }
     for (int k = 0; k < op_infos[i->op].arity; k++) x[k] = source_of(b, i->arg[k]);
-    if (op_infos[i->op].kind == KIND_REDUCE) reduce(b, i->op, i->arg[2].index, x[0], x[1]);
-    else b->acc = map(b, i->op, x);
+    if (op_infos[i->op].kind != KIND_REDUCE) b->acc = map(b, i->op, x);
+    else if (b->operands) store_operands(b, i->op, x);
+    else reduce(b, i->op, i->arg[2].index, x[0], x[1]);
 }
 
 static void store_states(builder *b)
@@ -366,9 +372,9 @@ static int most_nodes(const program *p, const formula_table *formulas)
     return most;
 }
 
-bool code_list_make(code_list *l, const program *p, duet_dtype type)
+static bool make(code_list *l, const program *p, duet_dtype type, bool operands)
 {
-    builder b = { .l = l, .p = p, .type = type, .formulas = code_formulas(type) };
+    builder b = { .l = l, .p = p, .type = type, .formulas = code_formulas(type), .operands = operands };
     *l = (code_list){ .entries = 256 };
     const int most = most_nodes(p, b.formulas);
     if (most > CODE_LENGTH) return false;
@@ -384,6 +390,13 @@ bool code_list_make(code_list *l, const program *p, duet_dtype type)
         order_stores(&b);
     }
     return !b.failed;
+}
+
+bool code_list_make(code_list *l, const program *p, duet_dtype type) { return make(l, p, type, false); }
+
+bool code_list_make_operands(code_list *l, const program *p, duet_dtype type)
+{
+    return make(l, p, type, true);
 }
 
 void code_list_free(code_list *l)

@@ -59,6 +59,9 @@ const formula_table *code_formulas(duet_dtype type);
  * Errors    false if there is no memory, or if the list would be too long */
 bool code_list_make(code_list *l, const program *p, duet_dtype type);
 
+/* The same for a program with one reduction, whose operands are stored as outputs 0 and 1 instead. */
+bool code_list_make_operands(code_list *l, const program *p, duet_dtype type);
+
 /* Leaves out each WRAP that changes only bits on which no result depends. bits: how many low bits of a
  * stored integer the outputs keep. */
 void code_list_drop_wraps(code_list *l, int bits);

@@ -23,7 +23,7 @@ static uint32_t used(const writer *w, int operation)
 static int word(writer *w, int at)
 {
     const int to = w->indices++;
-    put(w, "ld.param.b32 %%i%d, [args+%d];\n", to, at);
+    put(w, "ld.param.b32 %%i%d, [%s+%d];\n", to, w->args, at);
     return to;
 }
 
@@ -37,8 +37,8 @@ static divisor divisor_at(writer *w, int at)
 
 static void load_address(writer *w, const char *operand, int k, int at)
 {
-    put(w, "ld.param.u64 %%%s%d, [args+%d];\ncvta.to.global.u64 %%%s%d, %%%s%d;\n", operand, k, at, operand,
-        k, operand, k);
+    put(w, "ld.param.u64 %%%s%d, [%s+%d];\ncvta.to.global.u64 %%%s%d, %%%s%d;\n", operand, k, w->args, at,
+        operand, k, operand, k);
 }
 
 static void load_input(writer *w, arguments *a, const ptx_places *p, int k)
@@ -59,7 +59,7 @@ void ptx_load_arguments(writer *w, arguments *a)
     const ptx_places p = ptx_places_of(w->r);
     a->read = used(w, CODE_INPUT);
     a->written = used(w, CODE_STORE);
-    put(w, "ld.param.s64 %%n, [args+%d];\nld.param.s64 %%lead, [args+%d];\n", p.n, p.lead);
+    put(w, "ld.param.s64 %%n, [%s+%d];\nld.param.s64 %%lead, [%s+%d];\n", w->args, p.n, w->args, p.lead);
     for (int k = 0; k < w->r->outputs; k++)
         if (a->written >> k & 1) load_address(w, "out", k, p.out[k]);
     for (int x = 0; ptx_walks(w->r) && x < w->r->rank; x++) a->size[x] = divisor_at(w, p.sizes + 12 * x);
@@ -71,7 +71,8 @@ void ptx_load_arguments(writer *w, arguments *a)
         const code_node *n = &w->l->node[i];
         if (n->operation != CODE_NUMBER) continue;
         w->reg[i] = fresh(w);
-        put(w, "ld.param.b%d %%v%d, [args+%d];\n", bits(w), w->reg[i], p.numbers + bits(w) / 8 * n->index);
+        put(w, "ld.param.b%d %%v%d, [%s+%d];\n", bits(w), w->reg[i], w->args,
+            p.numbers + bits(w) / 8 * n->index);
     }
 }
 
@@ -146,7 +147,7 @@ static bool is_own(const writer *w, int type) { return type == (w->r->f64 ? DUET
 static char kind_of(const writer *w, int type)
 {
     if (is_own(w, type)) return 'v';
-    return bytes_of(type) == 8 ? 'd' : 'r';
+    return bytes_of(type) == 8 ? 'd' : 'w';
 }
 
 static int fresh_raw(writer *w, int type)
@@ -194,17 +195,17 @@ static void load_at(writer *w, int type, int to) { move(w, false, type, &to, 1);
 static int truth(writer *w, int raw)
 {
     const int c = w->conditions++, to = fresh(w);
-    put(w, "setp.ne.u32 %%c%d, %%r%d, 0;\nselp.%s %%v%d, %s, %%c%d;\n", c, raw, type(w), to,
+    put(w, "setp.ne.u32 %%c%d, %%w%d, 0;\nselp.%s %%v%d, %s, %%c%d;\n", c, raw, type(w), to,
         w->r->f64 ? "0d3ff0000000000000, 0d0000000000000000" : "0f3f800000, 0f00000000", c);
     return to;
 }
 
-/* An f32 in a register %r, of 16 bits, to the program's type. */
+/* An f32 in a register %w, of 16 bits, to the program's type. */
 static int from_half(writer *w, int raw, bool brain)
 {
     const int to = fresh(w);
-    if (brain) put(w, "shl.b32 %%word, %%r%d, 16;\n", raw);
-    else put(w, "cvt.u16.u32 %%half, %%r%d;\ncvt.f32.f16 %%word, %%half;\n", raw);
+    if (brain) put(w, "shl.b32 %%word, %%w%d, 16;\n", raw);
+    else put(w, "cvt.u16.u32 %%half, %%w%d;\ncvt.f32.f16 %%word, %%half;\n", raw);
     put(w, w->r->f64 ? "cvt.f64.f32 %%v%d, %%word;\n" : "mov.b32 %%v%d, %%word;\n", to);
     return to;
 }
@@ -217,9 +218,9 @@ static int converted(writer *w, int from, int raw)
     if (from == DUET_F16 || from == DUET_BF16) return from_half(w, raw, from == DUET_BF16);
     const int to = fresh(w);
     if (from == DUET_F64) put(w, "cvt.rn.f32.f64 %%v%d, %%d%d;\n", to, raw);
-    else if (from == DUET_F32) put(w, "cvt.f64.f32 %%v%d, %%r%d;\n", to, raw);
+    else if (from == DUET_F32) put(w, "cvt.f64.f32 %%v%d, %%w%d;\n", to, raw);
     else if (bytes_of(from) == 8) put(w, "cvt.rn.%s.%s64 %%v%d, %%d%d;\n", type(w), integer, to, raw);
-    else put(w, "cvt.rn.%s.%s32 %%v%d, %%r%d;\n", type(w), integer, to, raw);
+    else put(w, "cvt.rn.%s.%s32 %%v%d, %%w%d;\n", type(w), integer, to, raw);
     return to;
 }
 
@@ -229,13 +230,13 @@ static int to_integer(writer *w, int to, int x)
     const bool is_signed = dtypes[to].kind == TYPE_SIGNED;
     const int c = w->conditions++, raw = w->words++, size = 8 * bytes_of(to);
     put(w,
-        "setp.num.%s %%c%d, %%v%d, %%v%d;\ncvt.rzi.%s32.%s %%r%d, %%v%d;\nselp.b32 %%r%d, %%r%d, 0, %%c%d;\n",
+        "setp.num.%s %%c%d, %%v%d, %%v%d;\ncvt.rzi.%s32.%s %%w%d, %%v%d;\nselp.b32 %%w%d, %%w%d, 0, %%c%d;\n",
         type(w), c, x, x, is_signed ? "s" : "u", type(w), raw, x, raw, raw, c);
     if (size == 32) return raw;
     if (is_signed)
-        put(w, "min.s32 %%r%d, %%r%d, %d;\nmax.s32 %%r%d, %%r%d, %d;\n", raw, raw, (1 << (size - 1)) - 1, raw,
+        put(w, "min.s32 %%w%d, %%w%d, %d;\nmax.s32 %%w%d, %%w%d, %d;\n", raw, raw, (1 << (size - 1)) - 1, raw,
             raw, -(1 << (size - 1)));
-    else put(w, "min.u32 %%r%d, %%r%d, %d;\n", raw, raw, (1 << size) - 1);
+    else put(w, "min.u32 %%w%d, %%w%d, %d;\n", raw, raw, (1 << size) - 1);
     return raw;
 }
 
@@ -246,12 +247,12 @@ static int stored(writer *w, int to, int x)
     if (dtype_is_integer((duet_dtype)to) && bytes_of(to) < 8) return to_integer(w, to, x);
     const int raw = fresh_raw(w, to), c = w->conditions++;
     if (to == DUET_BOOL)
-        put(w, "setp.neu.%s %%c%d, %%v%d, %s;\nselp.b32 %%r%d, 1, 0, %%c%d;\n", type(w), c, x,
+        put(w, "setp.neu.%s %%c%d, %%v%d, %s;\nselp.b32 %%w%d, 1, 0, %%c%d;\n", type(w), c, x,
             w->r->f64 ? "0d0000000000000000" : "0f00000000", raw, c);
     else if (to == DUET_F64) put(w, "cvt.f64.f32 %%d%d, %%v%d;\n", raw, x);
-    else if (to == DUET_F32) put(w, "cvt.rn.f32.f64 %%r%d, %%v%d;\n", raw, x);
+    else if (to == DUET_F32) put(w, "cvt.rn.f32.f64 %%w%d, %%v%d;\n", raw, x);
     else if (!w->r->f64 && (to == DUET_F16 || to == DUET_BF16))
-        put(w, "cvt.rn.%s.f32 %%half, %%v%d;\ncvt.u32.u16 %%r%d, %%half;\n", to == DUET_F16 ? "f16" : "bf16",
+        put(w, "cvt.rn.%s.f32 %%half, %%v%d;\ncvt.u32.u16 %%w%d, %%half;\n", to == DUET_F16 ? "f16" : "bf16",
             x, raw);
     else w->failed = true;
     return raw;
@@ -279,7 +280,7 @@ static void load_runs(writer *w, const arguments *a, int k, int e, const int to[
     for (int u = 0; u < w->r->width; u++) {
         const int c = w->conditions++;
         put(w, "setp.gt.s32 %%c%d, %%i%d, %d;\nselp.b%d %%%c%d, %%%c%d, %%%c%d, %%c%d;\n", c, left, u,
-            kind == 'r'   ? 32
+            kind == 'w'   ? 32
             : kind == 'd' ? 64
                           : bits(w),
             kind, to[u], kind, here, kind, there, c);
@@ -368,7 +369,7 @@ static bool is_loaded(const writer *w, const arguments *a, int k)
 static void set_to_zero(writer *w, int type, int to)
 {
     const char kind = kind_of(w, type);
-    put(w, "mov.b%d %%%c%d, 0;\n", kind == 'r' ? 32 : kind == 'd' ? 64 : bits(w), kind, to);
+    put(w, "mov.b%d %%%c%d, 0;\n", kind == 'w' ? 32 : kind == 'd' ? 64 : bits(w), kind, to);
 }
 
 void ptx_load_singles(writer *w, arguments *a)
@@ -382,32 +383,68 @@ void ptx_load_singles(writer *w, arguments *a)
     }
 }
 
+/* Registers for elements as they are in memory. */
+typedef struct raws {
+    int of[PROGRAM_INPUTS][4];
+} raws;
+
+static raws fresh_raws(writer *w, const arguments *a)
+{
+    raws r = { { { 0 } } };
+    for (int k = 0; k < w->r->inputs; k++)
+        for (int u = 0; u < w->r->width && is_loaded(w, a, k); u++)
+            r.of[k][u] = fresh_raw(w, w->r->in_type[k]);
+    return r;
+}
+
+static void load_wholes(writer *w, const arguments *a, const raws *r)
+{
+    for (int k = 0; k < w->r->inputs; k++)
+        if (is_loaded(w, a, k)) load_whole(w, a, k, r->of[k]);
+}
+
+/* Loads those elements of the vector that exist; the others are 0. */
+static void load_existing(writer *w, const arguments *a, const raws *r)
+{
+    for (int k = 0; k < w->r->inputs; k++)
+        for (int u = 0; is_loaded(w, a, k) && u < w->r->width; u++)
+            set_to_zero(w, w->r->in_type[k], r->of[k][u]);
+    for (int u = 0; u < w->r->width; u++) {
+        const int next = skip_unless_exists(w, u);
+        for (int k = 0; k < w->r->inputs; k++)
+            if (is_loaded(w, a, k)) load_one(w, a, k, u, r->of[k][u]);
+        put(w, "L%d:\n", next);
+    }
+}
+
+static void convert_all(writer *w, const arguments *a, const raws *r, vector *x)
+{
+    for (int k = 0; k < w->r->inputs; k++)
+        for (int u = 0; u < w->r->width; u++)
+            x->in[k][u] = is_loaded(w, a, k) ? converted(w, w->r->in_type[k], r->of[k][u]) : a->single[k];
+}
+
 void ptx_load_vector(writer *w, const arguments *a, vector *x)
 {
-    const int width = w->r->width, part = w->labels++, done = w->labels++;
-    int raw[PROGRAM_INPUTS][4];
-    for (int k = 0; k < w->r->inputs; k++)
-        for (int u = 0; u < width && is_loaded(w, a, k); u++) raw[k][u] = fresh_raw(w, w->r->in_type[k]);
+    const int part = w->labels++, done = w->labels++;
+    const raws r = fresh_raws(w, a);
     x->whole = w->conditions++;
     put(w,
         "setp.ge.s64 %%c%d, %%e, 0;\nadd.s64 %%address, %%e, %d;\nsetp.le.s64 %%end, %%address, %%n;\n"
         "and.pred %%c%d, %%c%d, %%end;\n@!%%c%d bra L%d;\n",
-        x->whole, width, x->whole, x->whole, x->whole, part);
-    for (int k = 0; k < w->r->inputs; k++)
-        if (is_loaded(w, a, k)) load_whole(w, a, k, raw[k]);
+        x->whole, w->r->width, x->whole, x->whole, x->whole, part);
+    load_wholes(w, a, &r);
     put(w, "bra L%d;\nL%d:\n", done, part);
-    for (int k = 0; k < w->r->inputs; k++)
-        for (int u = 0; is_loaded(w, a, k) && u < width; u++) set_to_zero(w, w->r->in_type[k], raw[k][u]);
-    for (int u = 0; u < width; u++) {
-        const int next = skip_unless_exists(w, u);
-        for (int k = 0; k < w->r->inputs; k++)
-            if (is_loaded(w, a, k)) load_one(w, a, k, u, raw[k][u]);
-        put(w, "L%d:\n", next);
-    }
+    load_existing(w, a, &r);
     put(w, "L%d:\n", done);
-    for (int k = 0; k < w->r->inputs; k++)
-        for (int u = 0; u < width; u++)
-            x->in[k][u] = is_loaded(w, a, k) ? converted(w, w->r->in_type[k], raw[k][u]) : a->single[k];
+    convert_all(w, a, &r, x);
+}
+
+void ptx_load_whole(writer *w, const arguments *a, vector *x)
+{
+    const raws r = fresh_raws(w, a);
+    load_wholes(w, a, &r);
+    convert_all(w, a, &r, x);
 }
 
 /* ---- stores ---- */

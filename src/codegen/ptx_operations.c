@@ -231,3 +231,12 @@ void ptx_element(writer *w, const int in[], int out[])
         }
     }
 }
+
+void ptx_elements(writer *w, vector *x)
+{
+    for (int u = 0; u < w->r->width && !w->failed; u++) {
+        int in[PROGRAM_INPUTS];
+        for (int k = 0; k < w->r->inputs; k++) in[k] = x->in[k][u];
+        ptx_element(w, in, x->out[u]);
+    }
+}

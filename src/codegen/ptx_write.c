@@ -26,8 +26,10 @@ static int take(int *at, int bytes)
 
 ptx_places ptx_places_of(const ptx_request *r)
 {
-    ptx_places p = { .lead = 8 };
-    int at = 16;
+    ptx_places p;
+    int at = r->form == PTX_ELEMENTS ? 0 : PTX_REDUCE_HEAD;
+    p.n = take(&at, 8);
+    p.lead = take(&at, 8);
     for (int k = 0; k < r->outputs; k++) p.out[k] = take(&at, 8);
     for (int k = 0; k < r->inputs; k++) p.in[k] = take(&at, 8);
     p.numbers = take(&at, r->numbers * (r->f64 ? 8 : 4));
@@ -53,10 +55,10 @@ static void touch_arguments(writer *w, int bytes)
     const int lane = w->indices++;
     put(w,
         "mov.u32 %%i%d, %%laneid;\nmul.lo.u32 %%i%d, %%i%d, %d;\nmin.u32 %%i%d, %%i%d, %d;\n"
-        "cvt.u64.u32 %%address, %%i%d;\nmov.u64 %%offset, args;\nadd.s64 %%address, %%address, %%offset;\n"
+        "cvt.u64.u32 %%address, %%i%d;\nmov.u64 %%offset, %s;\nadd.s64 %%address, %%address, %%offset;\n"
         "ld.param.b32 %%i%d, [%%address];\nmov.u32 %%count, %%ntid.x;\nshr.b32 %%i%d, %%i%d, %%count;\n"
         "setp.ne.u32 %%skip, %%i%d, 0;\n@%%skip ret;\n",
-        lane, lane, lane, LINE, lane, lane, bytes - 4, lane, lane, lane, lane, lane);
+        lane, lane, lane, LINE, lane, lane, bytes - 4, lane, w->args, lane, lane, lane, lane);
 }
 
 /* ---- kernels ---- */
@@ -77,20 +79,28 @@ static void kernel(writer *w)
     put(w, "setp.ge.s64 %%end, %%e, %%n;\n@%%end ret;\n");
     ptx_load_singles(w, &a);
     ptx_load_vector(w, &a, &x);
-    for (int u = 0; u < width && !w->failed; u++) {
-        int in[PROGRAM_INPUTS];
-        for (int k = 0; k < w->r->inputs; k++) in[k] = x.in[k][u];
-        ptx_element(w, in, x.out[u]);
-    }
+    ptx_elements(w, &x);
     if (w->r->waits) put(w, "griddepcontrol.launch_dependents;\n");
     ptx_store_vector(w, &a, &x);
     put(w, "ret;\n");
 }
 
+void ptx_declare(writer *w)
+{
+    put(w,
+        ".reg .b%d %%v<%d>;\n.reg .b32 %%w<%d>;\n.reg .b64 %%d<%d>;\n.reg .pred %%c<%d>;\n.reg .b32 "
+        "%%i<%d>;\n.reg .pred %%skip, %%end;\n"
+        ".reg .b64 %%in<%d>;\n.reg .b64 %%out<%d>;\n"
+        ".reg .b64 %%n, %%lead, %%e, %%offset, %%address;\n"
+        ".reg .b32 %%block, %%thread, %%count, %%word;\n.reg .b16 %%half;\n",
+        bits(w), w->values + 1, w->words + 1, w->doubles + 1, w->conditions + 1, w->indices + 1,
+        PROGRAM_INPUTS, PROGRAM_OUTPUTS);
+}
+
 bool ptx_write(ptx_text *t, const ptx_request *r)
 {
     ptx_text body = { 0 };
-    writer w = { .t = &body, .r = r, .l = r->list };
+    writer w = { .t = &body, .r = r, .l = r->list, .args = "args" };
     *t = (ptx_text){ 0 };
     w.reg = malloc((size_t)(r->list->length + 1) * sizeof *w.reg);
     if (!w.reg) return false;
@@ -98,15 +108,10 @@ bool ptx_write(ptx_text *t, const ptx_request *r)
     w.t = t;
     put(&w,
         ".version %s\n.address_size 64\n"
-        ".visible .entry " PTX_ENTRY "(.param .align 8 .b8 args[%d])\n.maxntid %d, 1, 1\n{\n"
-        ".reg .b%d %%v<%d>;\n.reg .b32 %%r<%d>;\n.reg .b64 %%d<%d>;\n.reg .pred %%c<%d>;\n.reg .b32 "
-        "%%i<%d>;\n.reg .pred %%skip, %%end;\n"
-        ".reg .b64 %%in<%d>;\n.reg .b64 %%out<%d>;\n"
-        ".reg .b64 %%n, %%lead, %%e, %%offset, %%address;\n"
-        ".reg .b32 %%block, %%thread, %%count, %%word;\n.reg .b16 %%half;\n%s}\n",
-        r->waits ? "7.8\n.target sm_90" : "7.0\n.target sm_80", ptx_places_of(r).bytes, r->threads, bits(&w),
-        w.values + 1, w.words + 1, w.doubles + 1, w.conditions + 1, w.indices + 1, PROGRAM_INPUTS,
-        PROGRAM_OUTPUTS, body.at ? body.at : "");
+        ".visible .entry " PTX_ENTRY "(.param .align 8 .b8 args[%d])\n.maxntid %d, 1, 1\n{\n",
+        r->waits ? "7.8\n.target sm_90" : "7.0\n.target sm_80", ptx_places_of(r).bytes, r->threads);
+    ptx_declare(&w);
+    put(&w, "%s}\n", body.at ? body.at : "");
     free(w.reg);
     free(body.at);
     return !w.failed && !t->full && !body.full;

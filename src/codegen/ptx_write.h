@@ -24,6 +24,11 @@ typedef struct ptx_text {
  *   WALK     found by the sizes of the domain and the strides of the operand */
 enum ptx_access { PTX_DENSE, PTX_LOOSE, PTX_SINGLE, PTX_ROUND, PTX_CYCLE, PTX_RUNS, PTX_ANY, PTX_WALK };
 
+/* What a kernel does with the elements: writes them, or reduces them along rows or columns. Then element e
+ * of the domain is element e % n of result e / n, or element e / m of result e % m, of n elements and m
+ * results; `outputs` is the number of operands of the reduction. */
+enum ptx_form { PTX_ELEMENTS, PTX_ROWS, PTX_COLUMNS };
+
 /* The kernel to write. It contains no padding, because it is part of a key. */
 typedef struct ptx_request {
     const struct code_list *list;
@@ -35,9 +40,13 @@ typedef struct ptx_request {
     uint8_t inputs, outputs, numbers;                           /* how many the program has */
     uint8_t in_type[PROGRAM_INPUTS], out_type[PROGRAM_OUTPUTS]; /* duet_dtype */
     uint8_t access[PROGRAM_INPUTS];                             /* enum ptx_access */
-    uint8_t zero[2];
+    uint8_t form;                                               /* enum ptx_form */
+    uint8_t zero;
 } ptx_request;
 _Static_assert(sizeof(ptx_request) == sizeof(void *) + 48, "no padding");
+
+/* In kernels that reduce, this many bytes come before what follows. */
+#define PTX_REDUCE_HEAD 832
 
 /* The argument of a kernel, which is as short as the program allows, because its first reads wait for
  * memory: the number of elements; the elements between an aligned address and the first element of each
@@ -69,4 +78,15 @@ bool ptx_repeats(int access);
  *           has a type to which PTX has no conversion here: integers of 64 bits; f16 and bf16 from f64 */
 bool ptx_write(ptx_text *t, const ptx_request *r);
 
+/* A kernel as text, in which marks stand for elements. */
+typedef struct ptx_skeleton {
+    const char *text, *entry; /* entry: the name of the kernel; the text may contain others */
+    size_t length;
+} ptx_skeleton;
+
+/* The same for a kernel that reduces: the skeleton with code for its marks. A mark is a line
+ *     // duet:COUNT results element
+ * of the names of registers: the results are COUNT elements from `element` on, of the first operand and then
+ * of the second one. COUNT is the width or 1. */
+bool ptx_write_reduction(ptx_text *t, const ptx_request *r, const ptx_skeleton *s);
 #endif

@@ -2,7 +2,7 @@
  * reads and writes memory, ptx_write.c writes kernels.
  *
  * PTX has an unlimited number of registers, so each value gets its own. %v holds elements of the program's
- * type, %r and %d hold 32 and 64 bits as loaded from memory, %c holds predicates, %i indices. */
+ * type, %w and %d hold 32 and 64 bits as loaded from memory, %c holds predicates, %i indices. */
 #ifndef PTX_WRITER_H
 #define PTX_WRITER_H
 
@@ -13,6 +13,7 @@ typedef struct ptx_writer {
     ptx_text *t;
     const ptx_request *r;
     const code_list *l;
+    const char *args; /* the name of the kernel's argument */
     /* how many registers and labels are used */
     int values, words, doubles, conditions, indices, labels;
     int *reg; /* of each value of the list, for the current element */
@@ -63,6 +64,13 @@ void ptx_element(writer *w, const int in[], int out[]);
 void ptx_load_arguments(writer *w, arguments *a);
 void ptx_load_singles(writer *w, arguments *a);
 void ptx_load_vector(writer *w, const arguments *a, vector *x);
+void ptx_load_whole(writer *w, const arguments *a, vector *x); /* if all elements exist */
 void ptx_store_vector(writer *w, const arguments *a, vector *x);
+
+/* Writes the formula for the elements of a vector. */
+void ptx_elements(writer *w, vector *x);
+
+/* Declares the registers that were used since the writer was made. */
+void ptx_declare(writer *w);
 
 #endif

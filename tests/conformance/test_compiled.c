@@ -1,5 +1,6 @@
-/* test_compiled.c - kernels that the driver compiles for one program: random programs of all operators, of
- * operands with any layouts and alignments, give the bits of the interpreter on the GPU and of the CPU.
+/* test_compiled.c - kernels that the driver compiles for one program: random programs of all operators, also
+ * before reductions, of operands with any layouts and alignments, give the bits of the interpreter on the GPU
+ * and of the CPU.
  *     test_compiled [how many programs] [seed] */
 #include "machine_trial.h"
 #include "quick.h"
@@ -81,6 +82,69 @@ static void make_program(trial *t, duet_dtype type, bool large)
     layout_collapse(all, n);
 }
 
+/* ---- reductions ---- */
+
+/* Sizes of the axes that stay, and of those that are reduced: rows of less than a block, of several blocks,
+ * or of so many that thread blocks share them. */
+static void reduced_sizes(int64_t size[], int kept, int inner)
+{
+    const int64_t n = chance(50) ? 20 + draw(400) : chance(60) ? 3900 + draw(9000) : 33000 + draw(90000);
+    for (int a = 0; a < kept; a++) size[a] = 1 + draw(n > 3000 ? 5 : kept == 1 ? 90 : 12);
+    size[kept] = n;
+    if (inner == 2) {
+        size[kept] = 1 + draw(12);
+        size[kept + 1] = n / size[kept] + 1;
+    }
+}
+
+/* Rows or columns of a dense array, or anything. */
+static layout reduced_layout(duet_dtype type, int kept, int rank, const int64_t size[])
+{
+    layout l = dense_of(type, rank, size);
+    if (chance(30)) return any_layout(type, rank, size, true);
+    if (chance(50)) return l;
+    int64_t stride = 1;
+    for (int k = 0; k < 2; k++)
+        for (int a = k ? rank : kept; a-- > (k ? kept : 0);) {
+            l.stride[a] = stride;
+            stride *= size[a];
+        }
+    return l;
+}
+
+static void make_reduction(trial *t, duet_dtype type)
+{
+    static const int reductions[] = {
+#define DUET_FOLD1(name, ...) OP_##name,
+#define DUET_FOLD2            DUET_FOLD1
+#define DUET_MOMENT1          DUET_FOLD1
+#define DUET_PLACE1           DUET_FOLD1
+#include <duet/ops.def>
+    };
+    const int op = reductions[draw((int)(sizeof reductions / sizeof *reductions))], kept = draw(3),
+              inner = 1 + draw(2), ins = 1 + draw(4);
+    int64_t size[DUET_RANK_MAX];
+    const layout still = { .rank = inner };
+    reduced_sizes(size, kept, inner);
+    const duet_dtype to = op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : type;
+    add_output(t, chance(60) ? dense_of(to, kept, size) : any_layout(to, kept, size, false));
+    add_axes(&t->s.out[0].at, &still);
+    memcpy(t->s.out[0].at.size + kept, size + kept, (size_t)inner * sizeof *size);
+    for (int k = 0; k < ins; k++)
+        add_input(t, reduced_layout(operand_type(type, false), kept, kept + inner, size), chance(60) ? 0 : 5);
+    for (int k = draw(4); k-- >= 0;) add_number(t, number(type, 3));
+    t->s.inner = (uint8_t)inner;
+    writer w = { .s = &t->s, .p = &t->code, .type = type };
+    t->code = (program){
+        .inputs = t->s.ins, .numbers = t->s.nums, .slots = PROGRAM_SLOTS, .outputs = 1, .reductions = true
+    };
+    write_maps(&w, chance(10) ? 40 : 10);
+    write_one(&w, op, 0);
+    t->code.code[t->code.length - 1].arg[2].index = 0;
+}
+
+/* ---- tests ---- */
+
 static void run_all(trial *t)
 {
     static const struct {
@@ -109,12 +173,16 @@ static void run_all(trial *t)
     trial_free(t);
 }
 
-static void test_random(const char *title, int trials, bool large)
+enum { SMALL, LARGE, REDUCTIONS };
+
+static void test_random(const char *title, int trials, int kind)
 {
     programs = compiled = 0;
     for (int n = 0; n < trials; n++) {
+        const duet_dtype type = n % 2 ? DUET_F64 : DUET_F32;
         trial t = { .s.kernel = KERNEL_PROGRAM };
-        make_program(&t, n % 2 ? DUET_F64 : DUET_F32, large);
+        if (kind == REDUCTIONS) make_reduction(&t, type);
+        else make_program(&t, type, kind == LARGE);
         run_all(&t);
     }
     printf("# %s: %llu of %llu programs were compiled\n", title, (unsigned long long)compiled,
@@ -133,7 +201,8 @@ int main(int argc, char **argv)
         return 0;
     }
     list_operators();
-    test_random("small arrays", trials, false);
-    test_random("large arrays", trials / 5, true);
+    test_random("small arrays", trials, SMALL);
+    test_random("large arrays", trials / 5, LARGE);
+    test_random("reductions", trials / 3, REDUCTIONS);
     return tap_end();
 }

@@ -1,7 +1,11 @@
-/* test_ptx.c - writes PTX for each element-wise operator, with operands of random types and layouts, and
- * checks that ptxas accepts it if ptxas is installed. test_compiled.c tests results, on a GPU. */
+/* test_ptx.c - writes PTX for each element-wise operator, and in builds with CUDA for each reduction, with
+ * operands of random types and layouts. Checks that ptxas accepts it if ptxas is installed. test_compiled.c
+ * tests results, on a GPU. */
 #include "code_list.h"
 #include "ptx_write.h"
+#ifdef HAS_KERNEL_TEXTS
+#include "compiled_kernels.h"
+#endif
 #include "quick.h"
 #include "tap.h"
 #include "test_rng.h"
@@ -71,6 +75,41 @@ static bool try(int op, bool f64, bool assembles)
     return written;
 }
 
+/* The same for a reduction of a formula. */
+static bool try_reduction(int op, bool f64, bool assembles)
+{
+    bool written = false;
+#ifdef HAS_KERNEL_TEXTS
+    const uint8_t type = f64 ? DUET_F64 : DUET_F32;
+    program p = { .length = 2, .inputs = 3, .outputs = 1, .numbers = 2, .reductions = true };
+    p.code[0] = (instruction){ OP_fma, type, { { FROM_INPUT, 0 }, { FROM_NUMBER, 1 }, { FROM_INPUT, 1 } } };
+    p.code[1] = (instruction){ (uint8_t)op, type, { { FROM_ACC }, { FROM_INPUT, 2 } } };
+    code_list l;
+    ptx_text t = { 0 };
+    char name[64];
+    const bool listed = code_list_make_operands(&l, &p, (duet_dtype)type);
+    ptx_request r = any_request(&l, f64);
+    r.form = chance(50) ? PTX_ROWS : PTX_COLUMNS;
+    r.width = r.form == PTX_COLUMNS ? 1 : f64 ? 2 : 4;
+    r.outputs = op_infos[op].arity;
+    r.out_type[0] = r.out_type[1] = type;
+    r.out_walks = r.waits = false;
+    const ptx_skeleton s = compiled_reduce_skeleton(f64, r.form, &p, name);
+    written = listed && ptx_write_reduction(&t, &r, &s);
+    const char *why = written && assembles ? refusal(&t, false) : NULL;
+    CHECK(!why, "%s of %s: %s", name, f64 ? "f64" : "f32", why);
+    CHECK(written, "%s of %s was not written", name, f64 ? "f64" : "f32");
+    free(t.at);
+    code_list_free(&l);
+#endif
+    return written;
+}
+
+static bool is_reduction(int op)
+{
+    return op_infos[op].kind == KIND_REDUCE && op_infos[op].flags & OP_FLOATS;
+}
+
 static bool is_map(int op) { return op_infos[op].kind == KIND_MAP && op_infos[op].flags & OP_FLOATS; }
 
 int main(int argc, char **argv)
@@ -81,10 +120,11 @@ int main(int argc, char **argv)
         return 0;
     }
     const bool assembles = has_assembler();
-    int tried = 0, written = 0;
+    int tried = 0, written = 0, reductions = 0;
     for (int turn = 0; turn < turns && CHECK(file >= 0, "no file in /tmp"); turn++)
         for (int op = 0; op < OPS; op++)
             for (int f64 = 0; f64 < 2; f64++) {
+                if (is_reduction(op)) reductions += try_reduction(op, f64, assembles);
                 if (!is_map(op)) continue;
                 tried++;
                 written += try(op, f64, assembles);
@@ -92,7 +132,7 @@ int main(int argc, char **argv)
     if (file >= 0) close(file);
     unlink(path);
     CHECK(written >= tried * 9 / 10, "only %d of %d kernels were written", written, tried);
-    printf("# %d of %d kernels were written%s\n", written, tried,
+    printf("# %d of %d kernels, and %d of reductions, were written%s\n", written, tried, reductions,
            assembles ? " and assembled" : "; there is no ptxas");
     tap_point("PTX of every operator");
     return tap_end();

@@ -1,0 +1,26 @@
+/* compiled_reduce.h - reductions with a program in front, compiled for one program: what compiled_reduce.cu
+ * and compiled_reduce.c share.
+ *
+ * nvcc makes the text of a kernel for each reduction; in it, marks stand for elements. The writer of
+ * codegen/ptx_reduce.c replaces each mark by code that computes these elements of the program. */
+#ifndef COMPILED_REDUCE_H
+#define COMPILED_REDUCE_H
+
+#include "compiled_kernels.h"
+#include "program_reduce.h"
+
+/* x and y of `plain` are not used. A kernel takes as much of `operands` as it needs. */
+typedef struct compiled_reduce_args {
+    reduce_args plain;
+    ptx_args operands;
+} compiled_reduce_args;
+_Static_assert(sizeof(reduce_args) == PTX_REDUCE_HEAD, "the operands follow");
+
+/* Launches a reduction by a compiled kernel. Returns false if there is none, or if the driver refuses; then
+ * the interpreter runs.
+ * axes      those of the step: outer, inner, n, outputs, size and stride
+ * columns   do outputs and not elements of one output lie next to each other? */
+bool compiled_reduce_launch(const step *s, const double *num, const program_reduce_axes *axes, bool columns,
+                            const frame *f, const workspace *w, cudaStream_t q);
+
+#endif

@@ -1,0 +1,134 @@
+/* ptx_reduce.c - writes kernels that reduce, from the text of a skeleton (ptx_write.h). */
+#include "ptx_writer.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A mark of the skeleton. */
+typedef struct mark {
+    int count, names;
+    char name[9][24]; /* of registers */
+} mark;
+
+typedef struct line {
+    const char *at;
+    int length;
+} line;
+
+static line next_line(const char **at, const char *end)
+{
+    const char *stop = memchr(*at, '\n', (size_t)(end - *at));
+    const line l = { *at, (int)((stop ? stop : end) - *at) };
+    *at = stop ? stop + 1 : end;
+    return l;
+}
+
+static bool starts(const line *l, const char *with)
+{
+    const size_t n = strlen(with);
+    return (size_t)l->length >= n && !memcmp(l->at, with, n);
+}
+
+/* Does the line begin the kernel of this name? */
+static bool is_entry(const line *l, const char *name)
+{
+    char start[64];
+    snprintf(start, sizeof start, ".visible .entry %s(", name);
+    return starts(l, start);
+}
+
+static bool read_mark(const line *l, mark *m)
+{
+    static const char sign[] = "\t// duet:";
+    char text[256];
+    int at = 0, more;
+    if (!starts(l, sign) || (size_t)l->length >= sizeof text) return false;
+    snprintf(text, sizeof text, "%.*s", l->length, l->at);
+    if (sscanf(text + sizeof sign - 1, "%d%n", &m->count, &at) != 1) return false;
+    at += (int)sizeof sign - 1;
+    for (m->names = 0; m->names < 9 && sscanf(text + at, "%23s%n", m->name[m->names], &more) == 1; at += more)
+        m->names++;
+    return true;
+}
+
+/* Writes code for the elements of a mark, with registers of its own. */
+static void elements(writer *w, const mark *m, bool *full)
+{
+    ptx_text body = { 0 }, *all = w->t;
+    arguments a = { .read = 0 };
+    vector x;
+    w->t = &body;
+    w->values = w->words = w->doubles = w->conditions = w->indices = 0;
+    put(w, "mov.b64 %%e, %s;\n", m->name[m->names - 1]);
+    ptx_load_arguments(w, &a);
+    ptx_load_singles(w, &a);
+    ptx_load_whole(w, &a, &x);
+    ptx_elements(w, &x);
+    for (int k = 0; k < w->r->outputs && !w->failed; k++)
+        for (int u = 0; u < m->count; u++)
+            put(w, "mov.%s %s, %%v%d;\n", type(w), m->name[k * m->count + u], x.out[u][k]);
+    w->t = all;
+    put(w, "{\n");
+    ptx_declare(w);
+    put(w, "%s}\n", body.at ? body.at : "");
+    *full |= body.full;
+    free(body.at);
+}
+
+/* The skeleton's vectors have the width of the request; at the end of a row there are single elements. */
+static void fill(writer *w, const mark *m, bool *full)
+{
+    const ptx_request *whole = w->r;
+    ptx_request one = *whole;
+    one.width = 1;
+    w->failed |= (m->count != 1 && m->count != whole->width) || m->names != m->count * whole->outputs + 1;
+    if (w->failed) return;
+    if (m->count == 1) w->r = &one;
+    elements(w, m, full);
+    w->r = whole;
+}
+
+static void body_of(writer *w, const char **at, const char *end)
+{
+    bool full = false;
+    for (line l = { "", 0 }; *at < end && !starts(&l, "}");) {
+        mark m;
+        l = next_line(at, end);
+        if (read_mark(&l, &m)) fill(w, &m, &full);
+        else if (!starts(&l, "\t//")) put(w, "%.*s\n", l.length, l.at);
+    }
+    w->failed |= full;
+}
+
+static void copy(writer *w, const ptx_skeleton *s)
+{
+    const char *at = s->text, *end = s->text + s->length;
+    bool inside = false, found = false;
+    while (at < end) {
+        const line l = next_line(&at, end);
+        if (is_entry(&l, s->entry)) {
+            put(w, ".visible .entry " PTX_ENTRY "(.param .align 8 .b8 %s[%d]\n", w->args,
+                ptx_places_of(w->r).bytes);
+            next_line(&at, end);
+            body_of(w, &at, end);
+            found = true;
+        } else if (starts(&l, ".visible .entry ")) inside = true;
+        else if (inside) inside = !starts(&l, "}");
+        else if (starts(&l, ".shared")) put(w, "%.*s\n", l.length, l.at);
+    }
+    w->failed |= !found;
+}
+
+bool ptx_write_reduction(ptx_text *t, const ptx_request *r, const ptx_skeleton *s)
+{
+    char args[64];
+    writer w = { .t = t, .r = r, .l = r->list, .args = args };
+    *t = (ptx_text){ 0 };
+    snprintf(args, sizeof args, "%s_param_0", s->entry);
+    w.reg = malloc((size_t)(r->list->length + 1) * sizeof *w.reg);
+    if (!w.reg) return false;
+    put(&w, ".version 7.0\n.target sm_80\n.address_size 64\n");
+    copy(&w, s);
+    free(w.reg);
+    return !w.failed && !t->full;
+}
