@@ -41,12 +41,13 @@ static void lay_out(sort_args *a, char *scratch, bool wide)
     a->totals = (uint32_t *)scratch;
 }
 
-/* Sorts each line in the shared memory of one thread block. */
+/* Sorts each line by one thread block. The threads of a warp need no shared memory. */
 static cudaError_t sort_short(sort_args *a, bool wide, cudaStream_t q)
 {
     const int64_t padded = padded_length(a->n);
-    const int threads = (int)clamp(padded / 2, 32, 512);
-    return launch(sort_kernel(wide, FORM_KEPT), a->lines, threads, (size_t)padded * (wide ? 12 : 8), a, q);
+    const size_t items = padded > 32 * SORT_EACH ? (size_t)padded : 0;
+    const int threads = (int)clamp(padded / SORT_EACH, 32, SORT_KEPT / SORT_EACH);
+    return launch(sort_kernel(wide, FORM_KEPT), a->lines, threads, items * (wide ? 12 : 8), a, q);
 }
 
 /* The results of a pass are the input of the next one. */

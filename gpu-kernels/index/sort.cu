@@ -1,5 +1,5 @@
-/* sort.cu - stable sorts of keys with their indices. Lines of up to SORT_KEPT elements are sorted in
- * shared memory, where the index decides between equal keys. Longer lines are sorted by digits of 8
+/* sort.cu - stable sorts of keys with their indices. Lines of up to SORT_KEPT elements are sorted by
+ * one thread block each, where the index decides between equal keys. Longer lines are sorted by digits of 8
  * bits, from the lowest digit on. Each pass counts the digits of each tile, sums the counts, and
  * moves the elements. */
 #include "gather_scatter.cuh"
@@ -41,48 +41,130 @@ static __device__ inline void write_sorted(const sort_args &a, int64_t first, ui
 
 /* ---- lines of up to SORT_KEPT elements ---- */
 
-template <class Key> static __device__ inline void exchange(Key *key, uint32_t *index, int i, int j, bool up)
+/* Elements of a line with their indices, which decide between equal keys. A thread holds SORT_EACH
+ * consecutive ones in registers. */
+template <class Key> struct item;
+template <> struct item<uint32_t> {
+    uint64_t both;
+
+    __device__ inline item() {}
+    __device__ inline item(uint32_t key, uint32_t index) : both((uint64_t)key << 32 | index) {}
+    __device__ inline uint32_t key() const { return (uint32_t)(both >> 32); }
+    __device__ inline uint32_t index() const { return (uint32_t)both; }
+    __device__ inline bool before(const item &b) const { return both < b.both; }
+    __device__ inline item of_lane(int bits) const
+    {
+        item r;
+        r.both = __shfl_xor_sync(~0u, both, bits);
+        return r;
+    }
+};
+template <> struct item<uint64_t> {
+    uint64_t k;
+    uint32_t i;
+
+    __device__ inline item() {}
+    __device__ inline item(uint64_t key, uint32_t index) : k(key), i(index) {}
+    __device__ inline uint64_t key() const { return k; }
+    __device__ inline uint32_t index() const { return i; }
+    __device__ inline bool before(const item &b) const { return k < b.k || (k == b.k && i < b.i); }
+    __device__ inline item of_lane(int bits) const
+    {
+        return { __shfl_xor_sync(~0u, k, bits), __shfl_xor_sync(~0u, i, bits) };
+    }
+};
+
+/* Puts a and b in order, ascending if `up`. */
+template <class Key> static __device__ inline void order(item<Key> &a, item<Key> &b, bool up)
 {
-    const bool after = key[i] > key[j] || (key[i] == key[j] && index[i] > index[j]);
-    if (after != up) return;
-    const Key k = key[i];
-    const uint32_t x = index[i];
-    key[i] = key[j];
-    index[i] = index[j];
-    key[j] = k;
-    index[j] = x;
+    const bool swap = b.before(a) == up;
+    const item<Key> first = swap ? b : a;
+    b = swap ? a : b;
+    a = first;
 }
 
-/* A bitonic sort of `padded` elements, the least power of two that is at least n. */
-template <class Key> KERNEL(512) kept_line(const __grid_constant__ sort_args a)
+/* Compares each item with that of the thread whose number differs by `bits`: by shuffles within a warp,
+ * otherwise through shared memory. Keeps the earlier ones if `early`. */
+template <class Key> struct exchanged {
+    item<Key> (&own)[SORT_EACH];
+    bool early;
+
+    __device__ inline void keep(int e, const item<Key> &other)
+    {
+        if (other.before(own[e]) == early) own[e] = other;
+    }
+    __device__ inline void in_warp(int bits)
+    {
+#pragma unroll
+        for (int e = 0; e < SORT_EACH; e++) keep(e, own[e].of_lane(bits));
+    }
+    __device__ inline void in_block(int bits, uint64_t *shared)
+    {
+        const int t = threadIdx.x, all = SORT_EACH * blockDim.x;
+        Key *key = (Key *)shared;
+        uint32_t *index = (uint32_t *)(key + all);
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < SORT_EACH; e++) {
+            key[e * blockDim.x + t] = own[e].key();
+            index[e * blockDim.x + t] = own[e].index();
+        }
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < SORT_EACH; e++) {
+            const int from = e * blockDim.x + (t ^ bits);
+            keep(e, item<Key>(key[from], index[from]));
+        }
+    }
+};
+
+/* Merges bitonic runs of `run` items, 4 or more. */
+template <class Key>
+static __device__ inline void merge_runs(item<Key> (&x)[SORT_EACH], int run, uint64_t *shared)
+{
+    const int t = threadIdx.x;
+    const bool up = (t * SORT_EACH & run) == 0;
+#pragma unroll 1
+    for (int bits = run / 2 / SORT_EACH; bits; bits /= 2) {
+        exchanged<Key> pairs = { x, ((t & bits) == 0) == up };
+        if (bits < 32) pairs.in_warp(bits);
+        else pairs.in_block(bits, shared);
+    }
+    order(x[0], x[2], up);
+    order(x[1], x[3], up);
+    order(x[0], x[1], up);
+    order(x[2], x[3], up);
+}
+
+/* A bitonic sort of one line by a thread block, which has SORT_EACH items for each thread. */
+template <class Key> KERNEL(SORT_KEPT / SORT_EACH) kept_line(const __grid_constant__ sort_args a)
 {
     extern __shared__ uint64_t shared[];
     const int n = (int)a.n, t = threadIdx.x;
-    int padded = 1;
-    while (padded < n) padded *= 2;
-    Key *key = (Key *)shared;
-    uint32_t *index = (uint32_t *)(key + padded);
     const uint64_t line = blockIdx.x;
     const int64_t first = first_of(a, line);
-    for (int i = t; i < padded; i += blockDim.x) {
-        key[i] = ~(Key)0;
-        index[i] = (uint32_t)i;
-        if (i < n) key[i] = key_of<Key>(a, first + (a.places ? element_offset(a.inner, i) : i * a.stride), i);
+    item<Key> x[SORT_EACH];
+#pragma unroll
+    for (int e = 0; e < SORT_EACH; e++) {
+        const int i = t * SORT_EACH + e;
+        x[e] = item<Key>(~(Key)0, (uint32_t)i);
+        if (i >= n) continue;
+        const int64_t at = first + (a.places ? element_offset(a.inner, i) : i * a.stride);
+        x[e] = item<Key>(key_of<Key>(a, at, i), (uint32_t)i);
     }
-    __syncthreads();
-    for (int run = 2; run <= padded; run *= 2)
-        for (int far = run / 2; far > 0; far /= 2) {
-            for (int p = t; p < padded / 2; p += blockDim.x) {
-                const int i = p / far * 2 * far + p % far;
-                exchange(key, index, i, i + far, (i & run) == 0);
-            }
-            __syncthreads();
-        }
-    for (int i = t; i < (int)a.k; i += blockDim.x)
+    order(x[0], x[1], true);
+    order(x[2], x[3], false);
+#pragma unroll 1
+    for (int run = 4; run <= (int)blockDim.x * SORT_EACH; run *= 2) merge_runs(x, run, shared);
+#pragma unroll
+    for (int e = 0; e < SORT_EACH; e++) {
+        const int i = t * SORT_EACH + e;
+        if (i >= a.k) continue;
         if (a.places) {
-            ((uint32_t *)a.keys[0])[i] = (uint32_t)key[i];
-            a.order[0][i] = index[i];
-        } else write_sorted(a, first, line, i, index[i]);
+            ((uint32_t *)a.keys[0])[i] = (uint32_t)x[e].key();
+            a.order[0][i] = x[e].index();
+        } else write_sorted(a, first, line, i, x[e].index());
+    }
 }
 
 /* ---- longer lines ---- */
