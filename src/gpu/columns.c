@@ -28,6 +28,16 @@ duet_status complex_take(solver_workspace *b, int64_t rows, int64_t cols, column
     return columns_of(b, dtype_part(solver_type(b)) == DUET_F32 ? DUET_C64 : DUET_C128, rows, cols, c);
 }
 
+duet_status wide_take(solver_workspace *b, int64_t rows, int64_t cols, columns *c)
+{
+    return columns_of(b, dtype_is_complex(solver_type(b)) ? DUET_C128 : DUET_F64, rows, cols, c);
+}
+
+duet_status doubles_take(solver_workspace *b, int64_t n, columns *c)
+{
+    return columns_of(b, DUET_F64, n, 1, c);
+}
+
 static duet_status copy(const solver_workspace *b, void *to, const layout *to_at, const void *from,
                         const layout *from_at)
 {

@@ -260,7 +260,7 @@ duet_status solver_triangular(solver_workspace *b, const columns *a, bool lower,
 duet_status solver_eigen(solver_workspace *b, const columns *a, bool vectors, const columns *w)
 {
     workspaces r = { 0 };
-    const cudaDataType_t t = type_of(b), real = vendor_type(w->type);
+    const cudaDataType_t t = vendor_type(a->type), real = vendor_type(w->type);
     const cusolverEigMode_t mode = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
     const cublasFillMode_t half = CUBLAS_FILL_MODE_UPPER;
     if (!a->rows) return DUET_OK;
@@ -340,8 +340,8 @@ duet_status solver_refined(solver_workspace *b, bool half, const columns *a, con
 #undef SOLVE
 }
 
-/* y = alpha a x + beta y, or alpha a^T x + beta y. */
-static duet_status product(solver_workspace *b, double alpha, const columns *a, bool transposed,
+/* y = alpha op(a) x + beta y */
+static duet_status product(solver_workspace *b, double alpha, const columns *a, cublasOperation_t op,
                            const columns *x, double beta, const columns *y)
 {
     const double of_wide[2][2] = { { alpha }, { beta } };
@@ -350,11 +350,10 @@ static duet_status product(solver_workspace *b, double alpha, const columns *a, 
     queue *q = b->q;
     duet_status r = DUET_OK;
 #define GEMM(letter, number)                                                                                 \
-    BLAS(b->v, cublas##letter##gemm, q->blas, blas_op(transposed), CUBLAS_OP_N, m, n, k,                     \
-         (const void *)number[0], a->p, (int)a->ld, x->p, (int)x->ld, (const void *)number[1], y->p,         \
-         (int)y->ld)
+    BLAS(b->v, cublas##letter##gemm, q->blas, op, CUBLAS_OP_N, m, n, k, (const void *)number[0], a->p,       \
+         (int)a->ld, x->p, (int)x->ld, (const void *)number[1], y->p, (int)y->ld)
     pthread_mutex_lock(&q->lock);
-    switch (solver_type(b)) {
+    switch (a->type) {
     case DUET_F32: r = GEMM(S, of_narrow); break;
     case DUET_F64: r = GEMM(D, of_wide); break;
     case DUET_C64: r = GEMM(C, of_narrow); break;
@@ -369,10 +368,15 @@ static duet_status product(solver_workspace *b, double alpha, const columns *a, 
 duet_status solver_rest(solver_workspace *b, const columns *a, bool transposed, const columns *x,
                         const columns *y)
 {
-    return product(b, -1, a, transposed, x, 1, y);
+    return product(b, -1, a, blas_op(transposed), x, 1, y);
 }
 
 duet_status solver_product(solver_workspace *b, const columns *a, const columns *x, const columns *y)
 {
-    return product(b, 1, a, false, x, 0, y);
+    return product(b, 1, a, CUBLAS_OP_N, x, 0, y);
+}
+
+duet_status solver_gram(solver_workspace *b, const columns *a, const columns *g)
+{
+    return product(b, 1, a, CUBLAS_OP_C, a, 0, g);
 }

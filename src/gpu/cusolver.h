@@ -86,6 +86,7 @@ duet_status solver_refined(solver_workspace *b, bool half, const columns *a, con
 duet_status solver_rest(solver_workspace *b, const columns *a, bool transposed, const columns *x,
                         const columns *y); /* y = y - a x, or y - a^T x */
 duet_status solver_product(solver_workspace *b, const columns *a, const columns *x,
-                           const columns *y); /* y = a x */
+                           const columns *y);                                     /* y = a x */
+duet_status solver_gram(solver_workspace *b, const columns *a, const columns *g); /* g = a^H a */
 
 #endif

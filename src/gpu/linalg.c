@@ -10,6 +10,7 @@
 #include "linalg_stack.h"
 #include "min_max.h"
 #include "scratch.h"
+#include "singular_values.h"
 #include "triangle.h"
 #include <limits.h>
 
@@ -431,6 +432,17 @@ static duet_status general_eigen(solver_workspace *b, bool vectors)
     return half_written(columns_write(b, &z, false, 1));
 }
 
+/* Without memory for other methods, the matrix is still factored in place. */
+static duet_status factor_svd(solver_workspace *b, const columns *a, const columns *w,
+                              enum svd_vectors vectors, const columns *u, const columns *vt)
+{
+    if (!vectors && gram_suits(a)) {
+        const duet_status r = gram_singular_values(b, a, w);
+        if (r != DUET_NO_MEMORY) return r;
+    }
+    return solver_svd(b, a, w, vectors, u, vt);
+}
+
 /* cuSOLVER needs at least as many rows as columns. For other matrices the transpose, V S U^T, is
  * factored. Its factors need no conjugation. */
 static duet_status svd(solver_workspace *b, enum svd_vectors vectors)
@@ -445,7 +457,7 @@ static duet_status svd(solver_workspace *b, enum svd_vectors vectors)
     if (vectors) TRY(columns_take(b, a.cols, a.cols, &vt));
     if (vectors && !a.cols) TRY(unit_fill(b, &u));
     TRY(check_status(b, LINALG_ITERATION));
-    TRY(solver_svd(b, &a, &w, vectors, &u, &vt));
+    TRY(factor_svd(b, &a, &w, vectors, &u, &vt));
     TRY(result_check(b, &w));
     TRY(check_iteration(b, &done));
     if (!done) return gpu_linear_on_host(b, LINALG_ITERATION, a.cols);
@@ -496,5 +508,6 @@ static duet_status run_matrix(const step *s, const frame *f, queue *q)
 duet_status gpu_linear(const step *s, const frame *f, queue *q)
 {
     const linalg_batch b = linalg_batch_of(s);
-    return b.lead.rank ? gpu_linear_stack(s, f, q, &b, run_matrix) : run_matrix(s, f, q);
+    if (!b.lead.rank && !gpu_linear_is_small(s)) return run_matrix(s, f, q);
+    return gpu_linear_stack(s, f, q, &b, run_matrix);
 }

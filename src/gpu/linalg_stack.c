@@ -135,11 +135,20 @@ static duet_status run_small(const stack *k, const linalg_batch *b, small_args *
     return DUET_OK;
 }
 
+/* The largest single matrix for which the kernel of stacks is faster than cuSOLVER (measured on an H200). */
+static int single_most(const small_args *a)
+{
+    const bool iterates = a->what == SMALL_EIGVALSH || a->what == SMALL_EIGH || a->what == SMALL_SVDVALS;
+    return iterates ? a->wide ? 8 : 12 : 32;
+}
+
 bool gpu_linear_is_small(const step *s)
 {
     small_args a;
     const linalg_batch b = linalg_batch_of(s);
-    return b.lead.rank && small_work(s, &b, &a);
+    if (!small_work(s, &b, &a)) return false;
+    const int most = single_most(&a);
+    return b.lead.rank || (a.m && a.n && a.m <= most && a.n <= most);
 }
 
 /* ---- stacks ---- */
@@ -153,6 +162,7 @@ static duet_status run_one(const stack *k, const linalg_batch *b, int64_t matrix
     linalg_batch_data(&k->s, b, matrix, k->data, own);
     g.data = own;
     const duet_status r = one(&of, &g, q);
+    if (!b->lead.rank) return r;
     const bool no_result = r == DUET_SINGULAR || r == DUET_NOT_FINITE || r == DUET_NO_CONVERGENCE;
     return no_result ? linalg_batch_failed(b, matrix, r) : r;
 }

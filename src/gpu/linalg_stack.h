@@ -5,10 +5,10 @@
 #include "cusolver.h"
 #include "linalg_batch.h"
 
-/* Does one launch compute most matrices of the step? */
+/* Does one launch compute most matrices of the step, or its only one? */
 bool gpu_linear_is_small(const step *s);
 
-/* Runs the step for each matrix of a stack: small ones at once, others one after the other. All results are
+/* Runs the step for each matrix of a stack, or for the only one if it is small: small ones at once, others one after the other. All results are
  * computed before the first one is written.
  * `one` runs the step of one matrix. */
 duet_status gpu_linear_stack(const step *s, const frame *f, queue *q, const linalg_batch *b,
