@@ -176,7 +176,7 @@ static void size_source(compiled_source *c, const operands *o, int64_t n, int le
     const int64_t width = n <= COMPILED_SMALL ? 1 : operands_width(o),
                   vectors = (n + lead + width - 1) / width;
     c->form.width = (uint8_t)width;
-    c->form.threads = width == 1 ? 64 : 128;
+    c->form.threads = width == 1 ? 64 : 256;
     c->blocks = quotient_up(width == 1 ? n : vectors, c->form.threads);
     c->bytes = operands_bytes(o);
 }
