@@ -1,4 +1,4 @@
-/* thread.c - the state of a thread: allocated at its first call, freed when it ends. */
+/* thread.c - the state of a thread: made at its first call, and used again after it has ended. */
 #define _GNU_SOURCE /* syscall */
 #include "thread.h"
 #include "backend.h"
@@ -13,10 +13,14 @@
 
 _Thread_local thread *thread_mine __attribute__((tls_model(DUET_TLS)));
 
+thread *threads_found[THREADS_FOUND];
+_Static_assert(THREADS_FOUND == 256, "thread_entry uses 8 bits");
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all variables below */
 /* Used by all threads for which there was no memory; on queue 0. */
 static thread fallback = { .shared = true, .gpu = DEFAULT_GPU };
 static thread *threads = &fallback;
+static thread *unused;       /* never freed: another thread may read `self` */
 static bool has_been_shared; /* has a thread got `fallback`? */
 static int on_queue[QUEUES]; /* how many threads use each queue */
 static duet_counts ended;    /* the counts of threads that have ended */
@@ -37,9 +41,19 @@ static void add_counts(duet_counts *sum, const duet_counts *c)
         to[i] += __atomic_load_n(from + i, __ATOMIC_RELAXED);
 }
 
+/* Keeps t for another thread. */
+static void thread_give_back(thread *t)
+{
+    if (!t) return;
+    pthread_mutex_lock(&lock);
+    t->next = unused;
+    unused = t;
+    pthread_mutex_unlock(&lock);
+}
+
 static void thread_end(void *mine)
 {
-    thread *t = mine;
+    thread *t = mine, **const entry = thread_entry(t->self);
     for (int r = 0; r < SLOTS; r++)
         if (t->slot[r] && t->leave[r]) t->leave[r](t->slot[r]); /* may still count and fail */
     pthread_mutex_lock(&lock);
@@ -48,10 +62,24 @@ static void thread_end(void *mine)
     *p = t->next;
     add_counts(&ended, &t->counted);
     on_queue[t->queue]--;
+    if (*entry == t) __atomic_store_n(entry, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&t->self, NULL, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);
     thread_mine = NULL;
     stack_end(t);
-    free(t);
+    thread_give_back(t);
+}
+
+/* One that has ended, or a new one, cleared. */
+static thread *thread_take(void)
+{
+    pthread_mutex_lock(&lock);
+    thread *t = unused;
+    if (t) unused = t->next;
+    pthread_mutex_unlock(&lock);
+    if (!t) return calloc(1, sizeof *t);
+    memset((char *)t + sizeof t->self, 0, sizeof *t - sizeof t->self);
+    return t;
 }
 
 /* The position in the list of the variable's value. The first name is the default. */
@@ -76,8 +104,12 @@ static const char *const transfers[] = { [DUET_TRANSFERS_ALLOWED] = "allow",
 
 static bool is_off(const char *text) { return text && !strcmp(text, "0"); }
 
+/* A child of fork() has one thread. New threads may get the addresses of those that it does not have. */
+static void forget_found(void) { memset(threads_found, 0, sizeof threads_found); }
+
 static void begin(void)
 {
+    (void)pthread_atfork(NULL, NULL, forget_found);
     has_key = pthread_key_create(&key, thread_end) == 0;
     first_place = fallback.place = (duet_place)read_choice("DUET_BACKEND", places, 3, "cpu, gpu or auto");
     first_math = fallback.math =
@@ -96,12 +128,21 @@ static int free_queue(void)
     return best;
 }
 
+/* The lock is held. */
+static void enter(thread *t, void *self)
+{
+    thread **const entry = thread_entry(self);
+    if (!self || *entry) return;
+    __atomic_store_n(&t->self, self, __ATOMIC_RELAXED);
+    __atomic_store_n(entry, t, __ATOMIC_RELEASE);
+}
+
 thread *thread_new(void)
 {
     pthread_once(&once, begin);
-    thread *t = calloc(1, sizeof *t);
+    thread *t = thread_take();
     if (!t || (has_key && pthread_setspecific(key, t) != 0)) {
-        free(t);
+        thread_give_back(t);
         pthread_mutex_lock(&lock);
         has_been_shared = true;
         pthread_mutex_unlock(&lock);
@@ -117,6 +158,7 @@ thread *thread_new(void)
     on_queue[t->queue]++;
     t->next = threads;
     threads = t;
+    enter(t, thread_pointer());
     pthread_mutex_unlock(&lock);
     return thread_mine = t;
 }

@@ -62,11 +62,9 @@ static arena *arena_new(size_t limit)
     return NULL;
 }
 
-_Thread_local arena *arena_here;
-
 static void arena_leave(void *a)
 {
-    arena_here = NULL;
+    thread_get()->slot[SLOT_ARENA] = NULL;
     arena_free(a);
 }
 
@@ -74,7 +72,7 @@ static void arena_leave(void *a)
 static void move_to(arena *a)
 {
     thread *t = thread_get();
-    t->slot[SLOT_ARENA] = arena_here = a;
+    t->slot[SLOT_ARENA] = a;
     t->leave[SLOT_ARENA] = arena_leave;
 }
 
@@ -91,15 +89,15 @@ arena *arena_first(void)
 
 void *formulas_apart(void)
 {
-    arena *own = arena_here;
+    arena *own = arena_here();
     if (own) move_to(NULL);
     return own;
 }
 
 void formulas_back(void *own)
 {
-    if (arena_here == own) return;
-    arena_free(arena_here);
+    if (arena_here() == own) return;
+    arena_free(arena_here());
     move_to(own);
 }
 

@@ -5,6 +5,7 @@
 #include "compiler.h"
 #include "expr.h"
 #include "status.h"
+#include "thread.h"
 
 /* A handle is the serial number of its node. Serials increase through an arena and are never
  * reused in the process: each thread takes them from ranges of 2^32 of its own. So one comparison
@@ -46,11 +47,12 @@ typedef struct arena {
     error_text why_refused;
 } arena;
 
-extern _Thread_local arena *arena_here __attribute__((tls_model(DUET_TLS))); /* this thread's, or NULL */
+/* This thread's, or NULL */
+static inline arena *arena_here(void) { return thread_get()->slot[SLOT_ARENA]; }
 arena *arena_first(void) __attribute__((cold));
 static inline arena *arena_mine(void) /* NULL: no memory */
 {
-    arena *a = arena_here;
+    arena *a = arena_here();
     return likely(a != NULL) ? a : arena_first();
 }
 

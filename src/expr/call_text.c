@@ -167,7 +167,7 @@ duet_expr formula_within(const char *function, int arity, const duet_expr e[], d
 
 static bool is_failed(duet_expr e)
 {
-    const arena *a = arena_here;
+    const arena *a = arena_here();
     const node *n = a ? arena_look(a, e.serial) : NULL;
     return n && n->flags & NODE_FAILED;
 }

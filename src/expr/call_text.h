@@ -34,7 +34,7 @@ duet_expr composed_failed(const char *function, int arity, const duet_expr e[], 
 static inline duet_expr composed(const char *function, int arity, const duet_expr e[], duet_expr made,
                                  const char *site)
 {
-    const arena *a = arena_here;
+    const arena *a = arena_here();
     if (likely(a && made.serial > a->last_failed)) return made; /* made after the latest failure */
     return composed_failed(function, arity, e, made, site);
 }

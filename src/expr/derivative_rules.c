@@ -9,7 +9,7 @@
 
 bool is_number(duet_expr v)
 {
-    const node *n = arena_here ? arena_look(arena_here, v.serial) : NULL;
+    const node *n = arena_here() ? arena_look(arena_here(), v.serial) : NULL;
     return n && n->flags & NODE_WEAK;
 }
 
@@ -40,7 +40,7 @@ static bool is_short_map(const node *n, int *left)
  * layer would have to be stored for that; without them, the layer and its activation are one step. */
 static bool is_at_hand(duet_expr x)
 {
-    const node *n = arena_here ? arena_look(arena_here, x.serial) : NULL;
+    const node *n = arena_here() ? arena_look(arena_here(), x.serial) : NULL;
     int left = SHORT;
     return n && is_short_map(n, &left);
 }

@@ -60,7 +60,7 @@ static __attribute__((noinline)) duet_status formula_slow(duet_expr e, const cha
 
 duet_status formula_of(duet_expr e, const char *who, formula *f)
 {
-    arena *a = arena_here;
+    arena *a = arena_here();
     if (likely(a && a->roots == 1 && !a->mixed && a->count)) {
         const node *n = &a->nodes[a->count - 1];
         if (n->serial == e.serial && n->flags & NODE_ROOT && !(n->flags & NODE_FAILED)) {
@@ -171,7 +171,7 @@ duet_status formulas_of(const duet_assignment *statements, int count, const char
 
 void formula_spend(duet_expr e, const char *site)
 {
-    arena *a = arena_here;
+    arena *a = arena_here();
     if (!a || e.serial & SERIAL_HELD) return;
     node *n = arena_look(a, e.serial);
     if (n && !(n->flags & NODE_SPENT)) arena_spend(a, n, site);

@@ -356,7 +356,7 @@ static duet_expr differentiated(const char *function, duet_expr y, const duet_ma
 /* Formulas that were built on the way are no roots: only those that the result names are evaluated. */
 static duet_expr only(duet_expr made, duet_expr g, uint32_t from)
 {
-    arena *a = arena_here;
+    arena *a = arena_here();
     for (uint32_t i = from; a && i < a->count; i++)
         if (a->nodes[i].serial != made.serial) consume(a, &a->nodes[i]);
     node *given = a && !(g.serial & SERIAL_HELD) && g.serial != made.serial ? arena_look(a, g.serial) : NULL;
@@ -364,7 +364,7 @@ static duet_expr only(duet_expr made, duet_expr g, uint32_t from)
     return made;
 }
 
-static uint32_t built(void) { return arena_here ? arena_here->count : 0; }
+static uint32_t built(void) { return arena_here() ? arena_here()->count : 0; }
 
 duet_expr(duet_grad_at)(duet_expr y, const duet_matrix *x, const char *site)
 {
@@ -400,8 +400,8 @@ static duet_expr flagged(const char *function, duet_expr x, uint8_t flag, const 
     const shape s = formula_shape(x);
     if (is_number(x)) return duet_mul(x, 1);
     const duet_expr made = reshaped(function, x, &(sizes_given){ s.rank, s.size, NULL }, site);
-    node *n = is_valid(made) ? arena_look(arena_here, made.serial) : NULL;
-    if (n) node_flag(arena_here, n, flag);
+    node *n = is_valid(made) ? arena_look(arena_here(), made.serial) : NULL;
+    if (n) node_flag(arena_here(), n, flag);
     return made;
 }
 

@@ -24,7 +24,7 @@ static inline duet_expr full(void) { return no_room(DUET_ARENA_FULL); }
 /* The arena if it exists and has capacity for a node, else NULL. */
 static inline arena *arena_ready(void)
 {
-    arena *a = arena_here;
+    arena *a = arena_here();
     return a && a->next != a->stop ? a : NULL;
 }
 

@@ -20,11 +20,11 @@ duet_expr not_itself(duet_expr made, duet_expr x, const char *site)
     return made.serial == x.serial ? duet_reshape_at(x, s.rank, s.size, site) : made;
 }
 
-uint32_t nodes_built(void) { return arena_here ? arena_here->count : 0; }
+uint32_t nodes_built(void) { return arena_here() ? arena_here()->count : 0; }
 
 duet_expr alone_if_failed(duet_expr made, uint32_t from, int count, const duet_expr e[])
 {
-    arena *a = arena_here;
+    arena *a = arena_here();
     const node *n = a ? arena_look(a, made.serial) : NULL;
     if (!a || made.serial & SERIAL_HELD || (n && !(n->flags & NODE_FAILED))) return made;
     for (uint32_t i = from; i < a->count; i++)
