@@ -89,22 +89,23 @@ static void in_child(void)
     const pid_t child = fork();
     if (child == 0) {
         tap_failures = 0;
-        one_after_another(16);
+        together();
         fflush(stdout);
         _exit(tap_failures != 0);
     }
-    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with status %d", status);
+    const bool ended = waitpid(child, &status, 0) == child;
+    CHECK(ended && status == 0, "the child ended with status %d", status);
     pthread_barrier_wait(&may_end);
     for (int i = 0; i < 8; i++) pthread_join(t[i], NULL);
 }
 
 int main(void)
 {
+    in_child(); /* first: no stack of other threads is free */
+    tap_point("threads of a child");
     one_after_another(1000);
     tap_point("1000 threads, one after another");
     for (int i = 0; i < 20; i++) together();
     tap_point("48 threads at a time");
-    in_child();
-    tap_point("threads of a child");
     return tap_end();
 }
