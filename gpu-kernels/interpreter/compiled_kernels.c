@@ -127,7 +127,7 @@ static bool compile(const char *text, code *c)
 static int copies(const ptx_request *r)
 {
     if (r->form == PTX_ELEMENTS) return r->width;
-    return r->form == PTX_ROWS ? 8 : 4;
+    return r->form == PTX_COLUMNS ? 4 : 8;
 }
 
 static bool make_of_list(const key *k, const code_list *l, code *c)

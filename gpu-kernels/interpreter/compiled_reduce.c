@@ -21,20 +21,26 @@ ptx_skeleton compiled_reduce_skeleton(bool f64, int form, const program *p, char
 {
     const char *text = f64 ? compiled_reduce_f64_text : compiled_reduce_f32_text,
                *end = f64 ? compiled_reduce_f64_end : compiled_reduce_f32_end;
-    snprintf(name, 64, "%s_%s", form == PTX_ROWS ? "rows" : "columns", op_infos[reduction_of(p)->op].name);
+    static const char *const forms[PTX_FORMS] = {
+        [PTX_ROWS] = "rows", [PTX_COLUMNS] = "columns", [PTX_FEW] = "few", [PTX_FEW_ACROSS] = "few_across"
+    };
+    snprintf(name, 64, "%s_%s", forms[form], op_infos[reduction_of(p)->op].name);
     return (ptx_skeleton){ text, name, (size_t)(end - text) };
 }
 
 /* ---- operands ---- */
 
-/* A step and its axes, for a kernel along rows or columns. */
+/* A step and its axes, and a kernel for it. */
 typedef struct reduction {
     const step *s;
     const program_reduce_axes *axes;
-    bool columns;
+    enum ptx_form form;
     operands o;
     interp_head domain;
 } reduction;
+
+/* Are elements numbered along the outputs first? */
+static bool is_across(const reduction *r) { return r->form == PTX_COLUMNS || r->form == PTX_FEW_ACROSS; }
 
 /* The axes of an operand in the order in which the kernel numbers elements. */
 static layout domain_of(const reduction *r, int k, duet_dtype type)
@@ -42,7 +48,7 @@ static layout domain_of(const reduction *r, int k, duet_dtype type)
     const program_reduce_axes *a = r->axes;
     layout l = { .type = type, .rank = a->outer + a->inner };
     for (int x = 0; x < l.rank; x++) {
-        const int from = !r->columns ? x : x < a->inner ? a->outer + x : x - a->inner;
+        const int from = !is_across(r) ? x : x < a->inner ? a->outer + x : x - a->inner;
         l.size[x] = (int64_t)a->size[from].by;
         l.stride[x] = a->stride[k][from];
     }
@@ -82,14 +88,14 @@ static void drop_vectors(ptx_request *f)
 static void set_form(ptx_request *f, const reduction *r, interp_path paths[])
 {
     const int64_t width = operands_width(&r->o);
-    f->form = r->columns ? PTX_COLUMNS : PTX_ROWS;
-    f->threads = r->columns ? REDUCE_ACROSS * REDUCE_DOWN : REDUCE_WARPS * 32;
-    f->width = r->columns ? 1 : (uint8_t)width;
+    f->form = (uint8_t)r->form;
+    f->threads = r->form == PTX_COLUMNS ? REDUCE_ACROSS * REDUCE_DOWN : REDUCE_WARPS * 32;
+    f->width = r->form == PTX_ROWS ? (uint8_t)width : 1;
     f->numbers = r->s->program->numbers;
     compiled_form(f, &r->o, &r->domain, paths);
     f->outputs = (uint8_t)op_infos[reduction_of(r->s->program)->op].arity;
     for (int k = 1; k < f->outputs; k++) f->out_type[k] = f->out_type[0];
-    if (!r->columns && r->axes->outputs > 1 && r->axes->n % width) drop_vectors(f);
+    if (r->form == PTX_ROWS && r->axes->outputs > 1 && r->axes->n % width) drop_vectors(f);
 }
 
 /* ---- launch ---- */
@@ -101,10 +107,10 @@ static reduce_args plain_args(const reduction *r, const frame *f, const workspac
         .out = f->data[r->s->out[0].slot], .part = w->scratch, .n = x->n, .outputs = x->outputs
     };
     a.blocks = quotient_up(x->n, REDUCE_BLOCK);
-    for (a.warps = 1; !r->columns && a.warps < REDUCE_WARPS && a.warps < a.blocks;) a.warps *= 2;
+    for (a.warps = 1; r->form == PTX_ROWS && a.warps < REDUCE_WARPS && a.warps < a.blocks;) a.warps *= 2;
     a.parts = quotient_up(a.blocks, a.warps);
     a.by_parts = divide_by64(a.parts);
-    a.meet = meet_at(w->counters, x->outputs, r->columns ? REDUCE_ACROSS : 1);
+    a.meet = meet_at(w->counters, x->outputs, r->form == PTX_COLUMNS ? REDUCE_ACROSS : 1);
     a.outer = x->outer;
     for (int k = 0; k < x->outer; k++) {
         a.outer_size[k] = x->size[k];
@@ -115,8 +121,9 @@ static reduce_args plain_args(const reduction *r, const frame *f, const workspac
 
 static int64_t thread_blocks(const reduction *r, const reduce_args *a)
 {
-    if (r->columns) return quotient_up(a->outputs, REDUCE_ACROSS) * a->blocks;
-    return quotient_up(a->outputs * a->parts * a->warps, REDUCE_WARPS);
+    if (r->form == PTX_COLUMNS) return quotient_up(a->outputs, REDUCE_ACROSS) * a->blocks;
+    if (r->form == PTX_ROWS) return quotient_up(a->outputs * a->parts * a->warps, REDUCE_WARPS);
+    return quotient_up(a->outputs, REDUCE_WARPS * 32);
 }
 
 static bool is_supported(const step *s, const program_reduce_axes *axes)
@@ -126,10 +133,10 @@ static bool is_supported(const step *s, const program_reduce_axes *axes)
            s->out[0].at.type == reduce_type(reduction_of(s->program)->op, type);
 }
 
-bool compiled_reduce_launch(const step *s, const double *num, const program_reduce_axes *axes, bool columns,
-                            const frame *f, const workspace *w, cudaStream_t q)
+bool compiled_reduce_launch(const step *s, const double *num, const program_reduce_axes *axes,
+                            enum ptx_form form, const frame *f, const workspace *w, cudaStream_t q)
 {
-    reduction r = { .s = s, .axes = axes, .columns = columns };
+    reduction r = { .s = s, .axes = axes, .form = form };
     interp_path paths[PROGRAM_INPUTS];
     bool ready;
     if (!is_supported(s, axes)) return false;

@@ -174,6 +174,42 @@ template <class Fold> __device__ __forceinline__ void reduce_columns_of(const ar
     meet<Blocks, REDUCE_ACROSS>(a, tile, (typename Blocks::acc *)s);
 }
 
+/* ---- few elements: one thread for each output ---- */
+
+/* All threads take the same branches. Elements are numbered along the outputs first if ALONG. */
+template <class Fold, bool ALONG>
+__device__ __forceinline__ typename Fold::acc few(const reduce_args &a, int64_t i, T with)
+{
+    typename Fold::acc v[REDUCE_FEW];
+#pragma unroll
+    for (int j = 0; j < REDUCE_FEW; j++) {
+        v[j] = Fold::start();
+        if (j >= a.n) continue;
+        taken p[1] = {};
+        formula<Fold::pairs>(p, ALONG ? j * a.outputs + i : i * a.n + j);
+        v[j] = Fold::close(Fold::take(Fold::open(), Fold::see(p[0].x, with), p[0].y, 0), j, 1);
+    }
+    join_own<Fold, REDUCE_FEW / 2, 1>(v);
+    return v[0];
+}
+
+template <class Fold, bool ALONG> __device__ __forceinline__ void reduce_few_of(const args &all)
+{
+    typedef between_blocks<Fold> Blocks;
+    const reduce_args &a = all.plain;
+    const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, i = min(at, a.outputs - 1);
+    typename Blocks::acc r = Blocks::start();
+#pragma unroll 1
+    for (int pass = 0; pass < 1 + Blocks::scales; pass++) {
+        const typename Fold::acc v = few<Fold, ALONG>(a, i, scale_of<Fold>(pass));
+        if constexpr (Blocks::scales) {
+            r = pass ? Blocks::again(r, v) : Blocks::as_is(v);
+            if (!__any_sync(~0u, !Fold::is_finite(v))) break;
+        } else r = v;
+    }
+    if (at < a.outputs) give<Blocks>(a, i, r);
+}
+
 } // namespace
 
 /* Registers: 128 for each thread. */
@@ -187,6 +223,16 @@ template <class Fold> __device__ __forceinline__ void reduce_columns_of(const ar
         columns_##name(const __grid_constant__ args a)                                                       \
     {                                                                                                        \
         reduce_columns_of<folding<row_##name>>(a);                                                           \
+    }                                                                                                        \
+    extern "C" __global__ void __launch_bounds__(REDUCE_WARPS * 32, 2)                                       \
+        few_##name(const __grid_constant__ args a)                                                           \
+    {                                                                                                        \
+        reduce_few_of<folding<row_##name>, false>(a);                                                        \
+    }                                                                                                        \
+    extern "C" __global__ void __launch_bounds__(REDUCE_WARPS * 32, 2)                                       \
+        few_across_##name(const __grid_constant__ args a)                                                    \
+    {                                                                                                        \
+        reduce_few_of<folding<row_##name>, true>(a);                                                         \
     }
 #define DUET_FOLD1   TEXTS
 #define DUET_FOLD2   TEXTS

@@ -18,9 +18,10 @@ _Static_assert(sizeof(reduce_args) == PTX_REDUCE_HEAD, "the operands follow");
 
 /* Launches a reduction by a compiled kernel. Returns false if there is none, or if the driver refuses; then
  * the interpreter runs.
- * axes      those of the step: outer, inner, n, outputs, size and stride
- * columns   do outputs and not elements of one output lie next to each other? */
-bool compiled_reduce_launch(const step *s, const double *num, const program_reduce_axes *axes, bool columns,
-                            const frame *f, const workspace *w, cudaStream_t q);
+ * axes   those of the step: outer, inner, n, outputs, size and stride
+ * form   FEW for at most REDUCE_FEW elements; COLUMNS and FEW_ACROSS where outputs, and not the elements of
+ *        one output, lie next to each other */
+bool compiled_reduce_launch(const step *s, const double *num, const program_reduce_axes *axes,
+                            enum ptx_form form, const frame *f, const workspace *w, cudaStream_t q);
 
 #endif

@@ -100,7 +100,7 @@ static bool is_columns(const reduction *r)
 {
     const program_reduce_axes *a = &r->axes;
     int columns = 0;
-    if (a->inner != 1 || a->size[a->outer - 1].by < PROGRAM_REDUCE_ACROSS / 2) return false;
+    if (a->inner != 1 || !a->outer || a->size[a->outer - 1].by < PROGRAM_REDUCE_ACROSS / 2) return false;
     for (int k = 0; k < r->s->ins; k++) {
         const int64_t apart = llabs(a->stride[k][a->outer - 1]), along = llabs(a->stride[k][a->outer]);
         if (apart && along) columns += apart < along ? 1 : -1;
@@ -170,6 +170,13 @@ static program_reduce_kernels *converting(const reduction *r)
     return r->type == DUET_I64 ? program_reduce_kernel_converts_i64 : program_reduce_kernel_converts_u64;
 }
 
+/* The form of a compiled kernel. */
+static enum ptx_form compiled_form_of(const reduction *r)
+{
+    if (r->axes.n <= REDUCE_FEW && r->axes.inner == 1) return is_columns(r) ? PTX_FEW_ACROSS : PTX_FEW;
+    return r->form == FORM_COLUMNS ? PTX_COLUMNS : PTX_ROWS;
+}
+
 static const void *kernel_of(const reduction *r)
 {
     if (program_converts(r->s)) return converting(r)(r->vectors, (int)r->form);
@@ -224,8 +231,7 @@ cudaError_t program_reduce_launch(const step *s, const frame *f, const workspace
     for (int k = 0; k < s->nums; k++) num[k] = f->num[s->num[k]];
     if (!reduction_of(&r, s, num)) return cudaErrorNotSupported;
     if (r.axes.outputs == 0) return cudaSuccess;
-    if (r.form != FORM_THIN && compiled_reduce_launch(s, num, &r.axes, r.form == FORM_COLUMNS, f, w, q))
-        return cudaSuccess;
+    if (compiled_reduce_launch(s, num, &r.axes, compiled_form_of(&r), f, w, q)) return cudaSuccess;
     for (int k = 0; k < s->outs; k++) {
         r.axes.part[k] = part;
         part += part_bytes(&r, k);

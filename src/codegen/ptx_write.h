@@ -24,10 +24,10 @@ typedef struct ptx_text {
  *   WALK     found by the sizes of the domain and the strides of the operand */
 enum ptx_access { PTX_DENSE, PTX_LOOSE, PTX_SINGLE, PTX_ROUND, PTX_CYCLE, PTX_RUNS, PTX_ANY, PTX_WALK };
 
-/* What a kernel does with the elements: writes them, or reduces them along rows or columns. Then element e
- * of the domain is element e % n of result e / n, or element e / m of result e % m, of n elements and m
- * results; `outputs` is the number of operands of the reduction. */
-enum ptx_form { PTX_ELEMENTS, PTX_ROWS, PTX_COLUMNS };
+/* What a kernel does with the elements: writes them, or reduces them; `outputs` is then the number of operands
+ * of the reduction. Element e of the domain is element e % n of result e / n for ROWS and FEW, and element
+ * e / m of result e % m for COLUMNS and FEW_ACROSS, of n elements and m results. */
+enum ptx_form { PTX_ELEMENTS, PTX_ROWS, PTX_COLUMNS, PTX_FEW, PTX_FEW_ACROSS, PTX_FORMS };
 
 /* The kernel to write. It contains no padding, because it is part of a key. */
 typedef struct ptx_request {

@@ -84,12 +84,15 @@ static void make_program(trial *t, duet_dtype type, bool large)
 
 /* ---- reductions ---- */
 
-/* Sizes of the axes that stay, and of those that are reduced: rows of less than a block, of several blocks,
- * or of so many that thread blocks share them. */
+/* Sizes of the axes that stay, and of those that are reduced: few elements, rows of less than a block, of
+ * several blocks, or of so many that thread blocks share them. */
 static void reduced_sizes(int64_t size[], int kept, int inner)
 {
-    const int64_t n = chance(50) ? 20 + draw(400) : chance(60) ? 3900 + draw(9000) : 33000 + draw(90000);
-    for (int a = 0; a < kept; a++) size[a] = 1 + draw(n > 3000 ? 5 : kept == 1 ? 90 : 12);
+    const int64_t n = chance(20)   ? 1 + draw(18)
+                      : chance(50) ? 20 + draw(400)
+                      : chance(60) ? 3900 + draw(9000)
+                                   : 33000 + draw(90000);
+    for (int a = 0; a < kept; a++) size[a] = 1 + draw(n > 3000 ? 5 : kept == 1 ? n < 20 ? 3000 : 90 : 12);
     size[kept] = n;
     if (inner == 2) {
         size[kept] = 1 + draw(12);

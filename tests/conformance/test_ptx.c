@@ -89,8 +89,8 @@ static bool try_reduction(int op, bool f64, bool assembles)
     char name[64];
     const bool listed = code_list_make_operands(&l, &p, (duet_dtype)type);
     ptx_request r = any_request(&l, f64);
-    r.form = chance(50) ? PTX_ROWS : PTX_COLUMNS;
-    r.width = r.form == PTX_COLUMNS ? 1 : f64 ? 2 : 4;
+    r.form = (uint8_t)(PTX_ROWS + draw(PTX_FORMS - PTX_ROWS));
+    r.width = r.form != PTX_ROWS ? 1 : f64 ? 2 : 4;
     r.outputs = op_infos[op].arity;
     r.out_type[0] = r.out_type[1] = type;
     r.out_walks = r.waits = false;
