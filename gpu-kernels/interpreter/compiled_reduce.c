@@ -67,7 +67,7 @@ static void set_operands(reduction *r, const frame *f)
     layout_dense(&o->of[0], type, domain.rank, domain.size);
     for (int k = 0; k < r->s->ins; k++) {
         o->of[1 + k] = domain_of(r, k, r->s->in[k].at.type);
-        o->at[1 + k] = r->domain.in[k] = f->data[r->s->in[k].slot];
+        r->domain.in[k] = o->at[1 + k] = f->data[r->s->in[k].slot];
     }
     for (int k = 0; k < o->count; k++) all[k] = &o->of[k];
     layout_collapse(all, o->count);
@@ -143,12 +143,12 @@ bool compiled_reduce_launch(const step *s, const double *num, const program_redu
     set_operands(&r, f);
     if (!operands_reachable(&r.o)) return false;
     compiled_reduce_args args = { .plain = plain_args(&r, f, w) };
-    compiled_source source = { .program = s->program, .blocks = thread_blocks(&r, &args.plain) };
-    source.bytes = operands_bytes(&r.o) - (double)(r.domain.n * (int64_t)r.o.each);
-    if (source.blocks > INT32_MAX) return false;
-    set_form(&source.form, &r, paths);
-    compiled_kernel *k = compiled_kernel_for(&source, w->used, &ready);
+    compiled_source compiled = { .program = s->program, .blocks = thread_blocks(&r, &args.plain) };
+    compiled.bytes = operands_bytes(&r.o) - (double)(r.domain.n * (int64_t)r.o.each);
+    if (compiled.blocks > INT32_MAX) return false;
+    set_form(&compiled.form, &r, paths);
+    compiled_kernel *k = compiled_kernel_for(&compiled, w->used, &ready);
     if (!k || !ready) return false;
-    compiled_args(&source.form, &r.o, &r.domain, num, paths, &args);
-    return compiled_kernel_launch(k, &source, &args, q);
+    compiled_args(&compiled.form, &r.o, &r.domain, num, paths, &args);
+    return compiled_kernel_launch(k, &compiled, &args, q);
 }
