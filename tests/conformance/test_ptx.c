@@ -1,16 +1,12 @@
-/* test_ptx.c - writes PTX for each element-wise operator, and in builds with CUDA for each reduction, with
- * operands of random types and layouts. Checks that ptxas accepts it if ptxas is installed. test_compiled.c
- * tests results, on a GPU. */
-#include "code_list.h"
-#include "ptx_write.h"
+/* test_ptx.c - writes PTX for each element-wise operator and for random programs, and in builds with CUDA for
+ * each reduction, with operands of random types and layouts. Checks that the text is consistent, and that
+ * ptxas accepts it if ptxas is installed. test_compiled.c tests results, on a GPU. */
+#include "program_trial.h"
+#include "ptx_check.h"
 #ifdef HAS_KERNEL_TEXTS
 #include "compiled_kernels.h"
 #endif
 #include "quick.h"
-#include "tap.h"
-#include "test_rng.h"
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static char path[] = "/tmp/duet_ptx_XXXXXX";
@@ -30,29 +26,6 @@ static const char *refusal(const ptx_text *t, bool waits)
     return pclose(f) || some ? text : NULL;
 }
 
-static ptx_request any_request(const code_list *l, bool f64)
-{
-    static const duet_dtype out[] = { DUET_F32, DUET_F64, DUET_BOOL, DUET_I8,  DUET_I16, DUET_I32,
-                                      DUET_U8,  DUET_U16, DUET_U32,  DUET_F16, DUET_BF16 };
-    const bool vectors = chance(70);
-    ptx_request r = { .list = l,
-                      .threads = vectors ? 128 : 64,
-                      .f64 = f64,
-                      .width = vectors ? f64 ? 2 : 4 : 1,
-                      .waits = chance(50),
-                      .rank = (uint8_t)(1 + draw(DUET_RANK_MAX)),
-                      .out_walks = chance(25),
-                      .inputs = 3,
-                      .outputs = 1,
-                      .numbers = 2 };
-    for (int k = 0; k < 3; k++) {
-        r.access[k] = (uint8_t)draw(PTX_WALK + 1);
-        r.in_type[k] = (uint8_t)draw(DUET_BOOL + 1);
-    }
-    r.out_type[0] = (uint8_t)out[draw(f64 ? 9 : 11)];
-    return r;
-}
-
 /* Returns whether there is PTX, which must be right. */
 static bool try(int op, bool f64, bool assembles)
 {
@@ -66,8 +39,13 @@ static bool try(int op, bool f64, bool assembles)
     ptx_text t = { 0 };
     const bool listed = code_list_make(&l, &p, (duet_dtype)type);
     CHECK(listed, "%s has no list", op_infos[op].name);
-    const ptx_request r = any_request(&l, f64);
+    const ptx_request r = any_ptx_request(&l, &p, f64);
     const bool written = listed && ptx_write(&t, &r);
+    int line = 0;
+    const char *fault = written ? ptx_fault(t.at, &line) : NULL;
+    CHECK(!fault, "%s of %s, line %d: %s", op_infos[op].name, f64 ? "f64" : "f32", line, fault);
+    CHECK(written == !calls_functions(&l, f64), "%s of %s: %s", op_infos[op].name, f64 ? "f64" : "f32",
+          written ? "PTX that calls functions" : "no PTX");
     const char *why = written && assembles ? refusal(&t, r.waits) : NULL;
     CHECK(!why, "%s of %s: %s", op_infos[op].name, f64 ? "f64" : "f32", why);
     free(t.at);
@@ -110,6 +88,30 @@ static bool is_reduction(int op)
     return op_infos[op].kind == KIND_REDUCE && op_infos[op].flags & OP_FLOATS;
 }
 
+/* ptxas, which may need a second, reads one program of 16. */
+static void try_programs(int count, bool assembles)
+{
+    int written = 0;
+    list_operators();
+    for (int n = 0; n < count; n++) {
+        trial t = { .s.kernel = KERNEL_PROGRAM };
+        bool waits = false;
+        (chance(80) ? make_maps : make_polynomial)(&t, n & 1 ? DUET_F64 : DUET_F32);
+        const int before = tap_failures;
+        char *text = check_ptx(&t.code, n & 1, &waits);
+        const ptx_text whole = { text, text ? strlen(text) : 0, 0, false };
+        const char *why = text && assembles && n % 32 < 2 ? refusal(&whole, waits) : NULL;
+        CHECK(!why, "ptxas: %s", why);
+        if (tap_failures != before) printf("# %s\n", program_text(&t));
+        written += text != NULL;
+        free(text);
+        trial_free(&t);
+    }
+    CHECK(written >= count / 2, "only %d of %d kernels were written", written, count);
+    printf("# %d of %d kernels were written\n", written, count);
+    tap_point("PTX of random programs");
+}
+
 static bool is_map(int op) { return op_infos[op].kind == KIND_MAP && op_infos[op].flags & OP_FLOATS; }
 
 int main(int argc, char **argv)
@@ -129,11 +131,12 @@ int main(int argc, char **argv)
                 tried++;
                 written += try(op, f64, assembles);
             }
-    if (file >= 0) close(file);
-    unlink(path);
     CHECK(written >= tried * 9 / 10, "only %d of %d kernels were written", written, tried);
     printf("# %d of %d kernels, and %d of reductions, were written%s\n", written, tried, reductions,
            assembles ? " and assembled" : "; there is no ptxas");
     tap_point("PTX of every operator");
+    try_programs(turns * 100, assembles);
+    if (file >= 0) close(file);
+    unlink(path);
     return tap_end();
 }
