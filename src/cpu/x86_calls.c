@@ -30,15 +30,6 @@ static void call(generator *g, int op)
     save_general(g, false);
 }
 
-static void mask_memory(generator *g, int mask, int32_t at, bool store)
-{
-    const uint8_t code[2] = { 0xc5, 0xf8 };
-    const uint8_t rest[3] = { store ? 0x91 : 0x90, (uint8_t)(0x84 | mask << 3), 0x24 };
-    x86_bytes(g->x, code, 2);
-    x86_bytes(g->x, rest, 3);
-    x86_u32(g->x, (uint32_t)at);
-}
-
 /* Stores or loads registers, each at its own place. */
 static void save_registers(generator *g, uint32_t vectors, uint8_t masks, bool store)
 {
@@ -46,7 +37,7 @@ static void save_registers(generator *g, uint32_t vectors, uint8_t masks, bool s
         if (vectors >> r & 1)
             emit(g, store ? V_STORE : V_LOAD, r, 0, x86_memory(RSP, -1, g->saved + r * g->bytes));
     for (int m = 1; m < MASKS && g->r->wide; m++)
-        if (masks >> m & 1) mask_memory(g, m, g->general + SAVED_MASKS + 2 * m, store);
+        if (masks >> m & 1) x86_mask_memory(g, m, g->general + SAVED_MASKS + 2 * m, store);
 }
 
 /* The registers in use now: those of values, of the whole run, and of the states. */

@@ -46,6 +46,7 @@ typedef struct generator {
     int16_t holder[32]; /* the value in each register, or -1 */
     int16_t mask_holder[MASKS];
     uint32_t allowed, pinned; /* registers that may be used; that the current node needs */
+    uint8_t pinned_masks;     /* mask registers that it needs */
     int used, most_used;      /* registers in use now, and the most so far */
     int most_slots;
     uint8_t slot_busy[128]; /* places of stored values; with more, there is no code */
@@ -174,6 +175,7 @@ int value_result(generator *g, int i);
 int value_wish(const generator *g, int i);
 int value_take_mask(generator *g, int v); /* a mask register */
 int value_borrow_mask(generator *g);      /* one that is free until the next call */
+void x86_mask_memory(generator *g, int mask, int32_t at, bool store); /* at: in the frame */
 
 /* A register for an intermediate value of one operation, which gives it back by clearing its bit in
  * `pinned`. */

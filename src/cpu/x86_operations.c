@@ -416,7 +416,7 @@ void x86_operation(generator *g, int i)
                                     V_ROUND_F64 = { MAP_0F3A, PREFIX_66, 0x09, W_TYPE };
     const vector_instruction round = is_eight(g) ? V_ROUND_F64 : V_ROUND_F32;
     const vector_instruction add_bits = x86_add_bits[is_eight(g)], sub_bits = x86_sub_bits[is_eight(g)];
-    g->pinned = 0;
+    g->pinned = g->pinned_masks = 0;
     if (has_integers(g) && integer_operation(g, i)) return;
     switch (node(g, i)->operation) {
     case CODE_INPUT:

@@ -1,6 +1,7 @@
 /* x86_registers.c - the registers of values (x86_generator.h). Values get registers in the order of the
  * list. If none is free, the value whose next use is farthest leaves its register: inputs, numbers
- * and constants are read again, other values are stored in the stack frame. */
+ * and constants are read again, other values are stored in the stack frame. Conditions of AVX-512 have mask
+ * registers, with the same rules. */
 #include "x86_generator.h"
 
 /* ---- addresses ---- */
@@ -52,12 +53,22 @@ static int free_slot(generator *g)
     return 0;
 }
 
+void x86_mask_memory(generator *g, int mask, int32_t at, bool store)
+{
+    const uint8_t code[2] = { 0xc5, 0xf8 };
+    const uint8_t rest[3] = { store ? 0x91 : 0x90, (uint8_t)(0x84 | mask << 3), 0x24 };
+    x86_bytes(g->x, code, 2);
+    x86_bytes(g->x, rest, 3);
+    x86_u32(g->x, (uint32_t)at);
+}
+
 /* Stores a value in the frame if it could not be read again. */
 static void spill(generator *g, int v)
 {
     if (is_readable(node(g, v)) || g->slot[v] >= 0) return;
     g->slot[v] = (int16_t)free_slot(g);
-    x86_vector(g->x, V_STORE, g->reg[v], 0, value_spilled(g, v), 0, false, -1);
+    if (in_mask(g, v)) x86_mask_memory(g, g->reg[v], value_spilled(g, v).offset, true);
+    else x86_vector(g->x, V_STORE, g->reg[v], 0, value_spilled(g, v), 0, false, -1);
 }
 
 /* Spills the value whose next use is farthest, and returns its register. */
@@ -110,12 +121,28 @@ int value_borrow(generator *g)
     return r;
 }
 
+/* Spills the condition whose next use is farthest, and returns its mask register. */
+static int evict_mask(generator *g)
+{
+    int best = 1, far = -1;
+    for (int m = 1; m < TAIL_MASK; m++) {
+        const int v = g->mask_holder[m];
+        if (g->pinned_masks >> m & 1 || g->upcoming[v] <= far) continue;
+        far = g->upcoming[v];
+        best = m;
+    }
+    const int v = g->mask_holder[best];
+    spill(g, v);
+    g->reg[v] = -1;
+    g->mask_holder[best] = -1;
+    return best;
+}
+
 int value_borrow_mask(generator *g)
 {
     for (int m = 1; m < TAIL_MASK; m++)
         if (g->mask_holder[m] < 0) return m;
-    g->failed = true;
-    return 1;
+    return evict_mask(g);
 }
 
 int value_take_mask(generator *g, int v)
@@ -163,13 +190,26 @@ void value_load(generator *g, int reg, int v)
     else g->failed = true;
 }
 
+/* The mask register that has condition v. */
+static int mask_register(generator *g, int v)
+{
+    int m = g->reg[v];
+    if (m < 0) {
+        m = value_take_mask(g, v);
+        x86_mask_memory(g, m, value_spilled(g, v).offset, false);
+    }
+    g->pinned_masks |= (uint8_t)(1 << m);
+    return m;
+}
+
 int value_register(generator *g, int v)
 {
     int r = g->fixed[v] >= 0 ? g->fixed[v] : g->reg[v];
+    if (in_mask(g, v)) return mask_register(g, v);
     if (r < 0) {
         r = value_take(g, v, -1);
         value_load(g, r, v);
-    } else if (!in_mask(g, v)) g->pinned |= 1u << r;
+    } else g->pinned |= 1u << r;
     return r;
 }
 

@@ -191,6 +191,7 @@ int main(int argc, char **argv)
     test_processes();
     test_random("element-wise programs", make_maps, trials, 100);
     test_random("exchanged matrices", make_exchanges, trials / 4, 100);
+    test_random("conditions", make_conditions, trials / 4, 100);
     test_random("polynomials", make_polynomial, trials / 4, 100);
     test_random("reductions", make_reductions, trials / 2, 90);
     test_streaming();

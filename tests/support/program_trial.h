@@ -177,6 +177,23 @@ static inline void make_exchanges(trial *t, duet_dtype type)
     }
 }
 
+/* Conditions that are used twice: as many at the same time as there are inputs. */
+static inline void make_conditions(trial *t, duet_dtype type)
+{
+    const uint8_t count = (uint8_t)(2 + draw(PROGRAM_INPUTS - 1));
+    add_rows(t, type, 1 + draw(200), 1, count, 20);
+    program *p = &t->code;
+    *p = (program){ .inputs = count, .outputs = 1 };
+    p->code[p->length++] = (instruction){ OP_LOAD, (uint8_t)type, { { FROM_INPUT, 0 } } };
+    for (int k = 0; k < 2 * count; k++) {
+        const source x = { FROM_INPUT, (uint8_t)(k % count) }, acc = { FROM_ACC, 0 },
+                     y = any_source(FROM_INPUT, count);
+        p->code[p->length++] =
+            (instruction){ OP_where, (uint8_t)type, { x, k & 1 ? acc : y, k & 1 ? y : acc } };
+    }
+    p->code[p->length++] = (instruction){ .op = OP_STORE, .type = (uint8_t)type };
+}
+
 /* Polynomials: few values at a time, and up to as many numbers as a program may have. */
 static inline void make_polynomial(trial *t, duet_dtype type)
 {
