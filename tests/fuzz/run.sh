@@ -1,8 +1,9 @@
 #!/bin/sh
-# tests/fuzz/run.sh [SECONDS [TARGET...]] - builds the fuzz targets with clang, libFuzzer and the address
-# sanitizer, and runs them for SECONDS (60 by default), at the same time. The targets are npy, npz, market,
-# stream and einsum. The output of each is in its file TARGET.log. DUET_FUZZ_SEED is the first number of the
-# random inputs; by default every run has others.
+# tests/fuzz/run.sh [SECONDS [TARGET...]] - builds the fuzz targets with clang, libFuzzer and the sanitizers of
+# addresses and undefined behaviour, and runs them for SECONDS (60 by default), at the same time. The targets are
+# npy, npz, market, stream, einsum and encoder. The output of each is in its file TARGET.log. DUET_FUZZ_SEED is
+# the first number of the random inputs; by default every run has others. `encoder` runs machine code with the
+# instruction sets that the processor has.
 #
 # The build folder is build-fuzz in the source folder, or $DUET_FUZZ_BUILD. Its folder `corpus` has the inputs
 # that reached new code; they are the seeds of the next run. An input that fails is in its folder `found`.
@@ -12,31 +13,36 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${DUET_FUZZ_BUILD:-$top/build-fuzz}
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- npy npz market stream einsum
+[ $# -gt 0 ] || set -- npy npz market stream einsum encoder
 command -v clang >/dev/null || { echo "tests/fuzz/run.sh: clang is not installed" >&2 && exit 2; }
 echo 'int LLVMFuzzerTestOneInput(const unsigned char *p, unsigned long n) { return !p && n; }' |
     clang -fsanitize=fuzzer -x c - -o /dev/null 2>/dev/null ||
     { echo "tests/fuzz/run.sh: clang's libFuzzer is not installed; on Debian it is in libclang-rt-dev" >&2 && exit 2; }
 
-# Only the parts of the library that read input matter, so the libraries for fast arithmetic are left out.
+# Only the parts of the library that read input and write code matter, so the libraries for fast arithmetic are
+# left out. The library of the tests exports all functions, also those that are not public.
+ignored=$top/tests/fuzz/ignored.txt
 if [ ! -e "$build/build.ninja" ]; then
-    CC=clang CXX=clang++ meson setup "$build" "$top" -Dgpu=disabled -Disa= -Donednn=disabled -Dlapacke=disabled \
-        -Dfft=none -Ddocs=disabled -Dtests=false -Dexamples=false -Dbench=false \
-        -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address -Db_lundef=false \
-        -Dc_args=-fsanitize=fuzzer-no-link
+    CC=clang CXX=clang++ meson setup "$build" "$top" -Dgpu=disabled -Donednn=disabled -Dlapacke=disabled \
+        -Dsuperlu=disabled -Dfft=none -Ddocs=disabled -Dexamples=false -Dbench=false \
+        -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false \
+        -Dc_args="-fsanitize=fuzzer-no-link -fno-sanitize-recover=all -fsanitize-ignorelist=$ignored
+            -fsanitize-coverage-ignorelist=$ignored"
 fi
-ninja -C "$build"
+ninja -C "$build" tests/libtested.so tests/libmachine_reference.a
 compile() { # SOURCE PROGRAM OPTIONS...
     source=$1 program=$2 && shift 2
-    clang -std=gnu11 -g -O1 "$@" -I"$top/include" -I"$build/tools/reference" -I"$top/tests/support" \
-        "$top/tests/fuzz/$source.c" -o "$build/$program" -L"$build" -lduet -Wl,-rpath,"$build"
+    [ "$source" != fuzz_encoder ] || set -- "$@" "$top/tests/support/x86_decode.c" "$build/tests/libmachine_reference.a"
+    clang -std=gnu11 -g -O1 -fPIC -fopenmp -I"$top/include" -I"$build/tools/reference" -I"$top/tests/support" \
+        -I"$top/src/core" -I"$top/src/cpu" -I"$top/src/codegen" "$top/tests/fuzz/$source.c" -o "$build/$program" \
+        "$@" -L"$build/tests" -ltested -lm -Wl,-rpath,"$build/tests"
 }
-compile seeds fuzz_seeds -fsanitize=address
+compile seeds fuzz_seeds -fsanitize=address,undefined
 mkdir -p "$build/corpus" "$build/found"
 export OMP_NUM_THREADS=1 DUET_CALIBRATE=0
 "$build/fuzz_seeds" "$build/corpus"
 
-for target in "$@"; do compile "fuzz_$target" "fuzz_$target" -fsanitize=fuzzer,address; done
+for target in "$@"; do compile "fuzz_$target" "fuzz_$target" -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all; done
 started=
 for target in "$@"; do
     "$build/fuzz_$target" -max_total_time="$seconds" -max_len=4096 -timeout=10 -print_final_stats=1 \

@@ -1,5 +1,5 @@
-/* seeds.c FOLDER - writes the first inputs of the fuzz targets to the folders npy, npz, market, stream and
- * einsum of FOLDER. */
+/* seeds.c FOLDER - writes the first inputs of the fuzz targets to the folders npy, npz, market, stream, einsum
+ * and encoder of FOLDER. */
 #include <duet/duet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,12 +54,31 @@ static void save(duet_matrix *m, const char *name)
     duet_free(&m);
 }
 
+/* Random bytes, which are random programs: four types, of six kinds, of increasing length. */
+static void save_programs(void)
+{
+    uint64_t x = 1;
+    for (int n = 0; n < 60; n++) {
+        char path[100];
+        uint8_t bytes[1024];
+        const size_t size = 16 + (size_t)n * 16;
+        for (size_t i = 0; i < size; i++) {
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            bytes[i] = (uint8_t)(x >> 56);
+        }
+        bytes[0] = (uint8_t)(n % 4);
+        bytes[1] = (uint8_t)(n / 4 % 6);
+        snprintf(path, sizeof path, "encoder/%d", n);
+        write_bytes(path, bytes, size);
+    }
+}
+
 int main(int argc, char **argv)
 {
 #include "deflated.h"
-    static const char *const folders[] = { "npy", "npz", "market", "stream", "einsum" };
+    static const char *const folders[] = { "npy", "npz", "market", "stream", "einsum", "encoder" };
     if (argc != 2 || chdir(argv[1])) return 2;
-    for (int k = 0; k < 5; k++) mkdir(folders[k], 0777);
+    for (int k = 0; k < 6; k++) mkdir(folders[k], 0777);
     save(duet_ones(DUET_F32, 2, 3), "f32");
     save(duet_ones(DUET_C128, 1, 2), "c128");
     save(duet_zeros(DUET_BOOL, 3, 3), "bool");
@@ -77,5 +96,6 @@ int main(int argc, char **argv)
                                "bij,bjk->bik");
     write_text("einsum/outer", "\x40\x40i,j->ij");
     write_text("einsum/sum", "\x01\x01ij,ij->");
+    save_programs();
     return failures > 0;
 }

@@ -79,6 +79,15 @@ static inline layout any_layout(duet_dtype t, int rank, const int64_t *size, boo
     return l;
 }
 
+/* Elements are random also where an input decides the rest (test_rng.h): they would use it up. */
+static void fill(buffer *b, int strange)
+{
+    const uint8_t *const kept = drawn_bytes;
+    drawn_bytes = drawn_end;
+    for (int64_t i = 0; i < b->count; i++) put(b, i, number(b->type, strange));
+    drawn_bytes = kept;
+}
+
 static void add_operand(trial *t, operand *o, layout l, int strange)
 {
     int64_t low, high;
@@ -91,7 +100,7 @@ static void add_operand(trial *t, operand *o, layout l, int strange)
     b->now = malloc(bytes);
     b->first = malloc(bytes);
     b->written = calloc((size_t)b->count, sizeof *b->written);
-    for (int64_t i = 0; i < b->count; i++) put(b, i, number(l.type, strange));
+    fill(b, strange);
     *o = (operand){ t->buffers++, l };
 }
 

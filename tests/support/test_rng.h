@@ -1,4 +1,5 @@
-/* test_rng.h - random numbers for the tests of machines: the same in every run of a test. */
+/* test_rng.h - random numbers for the tests of machines: the same in every run of a test. A fuzz target
+ * takes them from the bytes of its input, as long as there are some. */
 #ifndef TEST_RNG_H
 #define TEST_RNG_H
 
@@ -7,8 +8,20 @@
 #include <stdbool.h>
 
 static uint64_t seed = 88172645463325252u;
+static const uint8_t *drawn_bytes, *drawn_end; /* what is left of the input, or NULL */
+
+/* The next number of the input: as many bytes as numbers below n need. */
+static inline uint64_t draw_byte(int n)
+{
+    uint64_t x = 0;
+    for (uint64_t most = 1; most < (uint64_t)n && drawn_bytes < drawn_end; most <<= 8)
+        x = x << 8 | *drawn_bytes++;
+    return x;
+}
+
 static inline int draw(int n)
 {
+    if (drawn_bytes < drawn_end) return (int)(draw_byte(n) % (uint64_t)n);
     seed ^= seed << 13;
     seed ^= seed >> 7;
     seed ^= seed << 17;
