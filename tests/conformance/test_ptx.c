@@ -66,7 +66,7 @@ static bool try_reduction(int op, bool f64, bool assembles)
     ptx_text t = { 0 };
     char name[64];
     const bool listed = code_list_make_operands(&l, &p, (duet_dtype)type);
-    ptx_request r = any_request(&l, f64);
+    ptx_request r = any_ptx_request(&l, &p, f64);
     r.form = (uint8_t)(PTX_ROWS + draw(PTX_FORMS - PTX_ROWS));
     r.width = r.form != PTX_ROWS ? 1 : f64 ? 2 : 4;
     r.outputs = op_infos[op].arity;
