@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "compiled_kernels.h"
 #include "code_list.h"
+#include "dtype.h"
 #include "generated_mode.h"
 #include "launch.h"
 #include "thread.h"
@@ -137,11 +138,23 @@ static bool make_of_list(const key *k, const code_list *l, code *c)
     char name[64];
     r.list = l;
     if (l->length * copies(&r) > LONGEST) return false;
-    const ptx_skeleton s = compiled_reduce_skeleton(r.f64, r.form, &k->program, name);
+    const ptx_skeleton s = compiled_reduce_skeleton(r.type == DUET_F64, r.form, &k->program, name);
     const bool written = r.form == PTX_ELEMENTS ? ptx_write(&text, &r) : ptx_write_reduction(&text, &r, &s),
                done = written && compile(text.at, c);
     free(text.at);
     return done;
+}
+
+/* How many low bits of integers the outputs keep. */
+static int kept_bits(const ptx_request *r)
+{
+    int most = 0;
+    for (int k = 0; k < r->outputs; k++) {
+        const duet_dtype to = (duet_dtype)r->out_type[k];
+        const int own = dtype_is_integer(to) ? 8 * (int)dtypes[to].bytes : 64;
+        most = own > most ? own : most;
+    }
+    return most;
 }
 
 /* Calls of the driver need the device's context, which cudaSetDevice makes current. */
@@ -152,10 +165,11 @@ static bool make(const key *k, code *c)
         (void)cudaGetLastError();
         return false;
     }
-    const duet_dtype type = k->form.f64 ? DUET_F64 : DUET_F32;
+    const duet_dtype type = (duet_dtype)k->form.type;
     const bool listed = k->form.form == PTX_ELEMENTS ? code_list_make(&l, &k->program, type)
-                                                     : code_list_make_operands(&l, &k->program, type),
-               done = listed && make_of_list(k, &l, c);
+                                                     : code_list_make_operands(&l, &k->program, type);
+    if (listed && dtype_is_integer(type)) code_list_drop_wraps(&l, kept_bits(&k->form));
+    const bool done = listed && make_of_list(k, &l, c);
     code_list_free(&l);
     return done;
 }

@@ -18,7 +18,6 @@ static int ptx_access_of(enum how how, bool vectors)
 
 void compiled_form(ptx_request *f, const operands *o, const interp_head *h, interp_path paths[])
 {
-    f->f64 = o->each == 8;
     f->out_walks = !h->out_dense;
     f->outputs = (uint8_t)o->outs;
     f->inputs = h->inputs;
@@ -75,7 +74,7 @@ void compiled_args(const ptx_request *f, const operands *o, const interp_head *h
     if (h->inputs) memcpy(to + at.in[0], h->in, h->inputs * sizeof *h->in);
     for (int k = 0; k < f->numbers; k++) {
         const float narrow = (float)num[k];
-        if (f->f64) memcpy(to + at.numbers + 8 * k, &num[k], 8);
+        if (f->type != DUET_F32) memcpy(to + at.numbers + 8 * k, &num[k], 8);
         else memcpy(to + at.numbers + 4 * k, &narrow, 4);
     }
     set_words(f, o, paths, &at, to);

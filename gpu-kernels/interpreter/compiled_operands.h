@@ -6,7 +6,8 @@
 #include "compiled_kernels.h"
 #include "elementwise_operands.h"
 
-/* Sets everything in f that depends on the operands, except addresses and numbers; its width is set before.
+/* Sets everything in f that depends on the operands, except addresses and numbers; its type and width are set
+ * before.
  * h: the domain, as the interpreter's. */
 void compiled_form(ptx_request *f, const operands *o, const interp_head *h, interp_path paths[]);
 

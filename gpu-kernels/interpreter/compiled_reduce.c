@@ -89,6 +89,7 @@ static void set_form(ptx_request *f, const reduction *r, interp_path paths[])
 {
     const int64_t width = operands_width(&r->o);
     f->form = (uint8_t)r->form;
+    f->type = (uint8_t)step_type(r->s);
     f->threads = r->form == PTX_COLUMNS ? REDUCE_ACROSS * REDUCE_DOWN : REDUCE_WARPS * 32;
     f->width = r->form == PTX_ROWS ? (uint8_t)width : 1;
     f->numbers = r->s->program->numbers;

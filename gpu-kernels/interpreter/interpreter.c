@@ -54,12 +54,14 @@ static int vectors_for(const interp_program *p, int64_t vectors)
 /* ---- choice of kernels ---- */
 
 /* type: how the kernels interpret instructions: as f32, f64, i64, u64 or i32.
- * source, num: the program to compile a kernel for, and its numbers; NULL: do not compile one
+ * source, source_type, num: the program to compile a kernel for, the type in which it computes, and its
+ * numbers; NULL: do not compile one
  * used: of a capture, or NULL */
 typedef struct kernel_choice {
     duet_dtype type;
     bool converts;
     const program *source;
+    duet_dtype source_type;
     const double *num;
     kernels_used *used;
 } kernel_choice;
@@ -126,8 +128,9 @@ static kernel_choice kernel_choice_of(const step *s, const double *num, kernels_
     kernel_choice c = as_bits(dtypes[type].bytes);
     if (program_converts(s))
         c = (kernel_choice){ .type = fits_i32(s, num) ? DUET_I32 : type, .converts = true };
-    if (dtype_is_f32_or_f64(type) && !program_moves(s)) {
+    if ((dtype_is_f32_or_f64(type) || type == DUET_I64 || type == DUET_U64) && !program_moves(s)) {
         c.source = s->program;
+        c.source_type = type;
         c.num = num;
         c.used = used;
     }
@@ -194,7 +197,9 @@ static void find_compiled(compiled *c, const operands *o, const kernel_choice *w
     interp_path paths[PROGRAM_INPUTS];
     c->kernel = NULL;
     if (!w->source) return;
-    c->source = (compiled_source){ .program = w->source, .form.numbers = w->source->numbers };
+    c->source = (compiled_source){ .program = w->source,
+                                   .form.type = (uint8_t)w->source_type,
+                                   .form.numbers = w->source->numbers };
     size_source(&c->source, o, h->n, h->lead);
     if (c->source.blocks > INT32_MAX) return;
     c->source.form.waits = can_wait(interp_kernel_f32(1, true)); /* as launch_early decides */

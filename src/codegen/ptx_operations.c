@@ -1,4 +1,5 @@
 /* ptx_operations.c - writes operations and formulas as PTX (ptx_writer.h). */
+#include "dtype.h"
 #include "ptx_writer.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ __attribute__((format(printf, 2, 3))) void ptx_put(writer *w, const char *format
 
 void ptx_constant(writer *w, int to, uint64_t value)
 {
-    if (w->r->f64) put(w, "mov.b64 %%v%d, 0x%016llx;\n", to, (unsigned long long)value);
+    if (bits(w) == 64) put(w, "mov.b64 %%v%d, 0x%016llx;\n", to, (unsigned long long)value);
     else put(w, "mov.b32 %%v%d, 0x%08x;\n", to, (unsigned)value);
 }
 
@@ -43,7 +44,7 @@ static int constant_of(writer *w, uint64_t value)
     return to;
 }
 
-static uint64_t one_of(const writer *w) { return w->r->f64 ? 0x3ff0000000000000u : 0x3f800000u; }
+static uint64_t one_of(const writer *w) { return is_f64(w) ? 0x3ff0000000000000u : 0x3f800000u; }
 
 static int two(writer *w, const char *name, const char *suffix, int a, int b)
 {
@@ -59,10 +60,11 @@ static int one(writer *w, const char *name, const char *suffix, int a)
     return to;
 }
 
-/* The least or greatest, by the formula of scalar_ops.h; f32 has an instruction for it. */
+/* The least or greatest, by the formula of scalar_ops.h; f32 and integers have an instruction for it. */
 static int extreme(writer *w, bool least, int a, int b)
 {
-    if (!w->r->f64) return two(w, least ? "min" : "max", "NaN.f32", a, b);
+    if (is_integer(w)) return two(w, least ? "min" : "max", type(w), a, b);
+    if (!is_f64(w)) return two(w, least ? "min" : "max", "NaN.f32", a, b);
     const int c = w->conditions;
     w->conditions += 3;
     const int better = fresh(w), ends = fresh(w), equal = fresh(w), to = fresh(w);
@@ -80,7 +82,7 @@ static int extreme(writer *w, bool least, int a, int b)
 static int inverse(writer *w, int x)
 {
     const int unit = constant_of(w, one_of(w));
-    if (w->r->f64) return two(w, "div.rn", "f64", unit, x);
+    if (is_f64(w)) return two(w, "div.rn", "f64", unit, x);
     const int y = one(w, "rcp.approx.ftz", "f32", x), minus = one(w, "neg", "f32", x), e = fresh(w),
               to = fresh(w);
     put(w, "fma.rn.f32 %%v%d, %%v%d, %%v%d, %%v%d;\n", e, minus, y, unit);
@@ -88,12 +90,15 @@ static int inverse(writer *w, int x)
     return to;
 }
 
-/* Shifts by bits; counts are 32 bits wide. */
+/* Shifts by bits; counts are 32 bits wide, so those of 64 bits are limited to 64. */
 static int shift_by(writer *w, bool left, int a, int by)
 {
     const int to = fresh(w);
     const char *name = left ? "shl.b" : "shr.u";
-    if (w->r->f64) put(w, "cvt.u32.u64 %%count, %%v%d;\n%s64 %%v%d, %%v%d, %%count;\n", by, name, to, a);
+    if (bits(w) == 64)
+        put(w,
+            "min.u64 %%address, %%v%d, 64;\ncvt.u32.u64 %%count, %%address;\n%s64 %%v%d, %%v%d, %%count;\n",
+            by, name, to, a);
     else put(w, "%s32 %%v%d, %%v%d, %%v%d;\n", name, to, a, by);
     return to;
 }
@@ -117,11 +122,12 @@ static int condition(writer *w, const char *how, const char *suffix, int a, int 
 /* Writes one operation of registers a, b, c; returns the register of its result. */
 static int operation(writer *w, int operation, int index, int a, int b, int c)
 {
-    const char *t = type(w), *unsigned_type = w->r->f64 ? "u64" : "u32", *raw = w->r->f64 ? "b64" : "b32";
+    const char *t = type(w), *unsigned_type = bits(w) == 64 ? "u64" : "u32",
+               *raw = bits(w) == 64 ? "b64" : "b32";
     switch (operation) {
-    case FORMULA_ADD: return two(w, "add.rn", t, a, b);
-    case FORMULA_SUB: return two(w, "sub.rn", t, a, b);
-    case FORMULA_MUL: return two(w, "mul.rn", t, a, b);
+    case FORMULA_ADD: return two(w, is_integer(w) ? "add" : "add.rn", t, a, b);
+    case FORMULA_SUB: return two(w, is_integer(w) ? "sub" : "sub.rn", t, a, b);
+    case FORMULA_MUL: return two(w, is_integer(w) ? "mul.lo" : "mul.rn", t, a, b);
     case FORMULA_DIV: return two(w, "div.rn", t, a, b);
     case FORMULA_FMA:
     case CODE_FMS:
@@ -129,16 +135,16 @@ static int operation(writer *w, int operation, int index, int a, int b, int c)
     case CODE_FNMS: return multiply_add(w, operation, a, b, c);
     case FORMULA_SQRT: return one(w, "sqrt.rn", t, a);
     case FORMULA_INVERSE: return inverse(w, a);
-    case FORMULA_NEG: return one(w, "neg", t, a);
+    case FORMULA_NEG: return one(w, "neg", is_integer(w) ? "s64" : t, a);
     case FORMULA_ABS: return one(w, "abs", t, a);
     case FORMULA_MIN: return extreme(w, true, a, b);
     case FORMULA_MAX: return extreme(w, false, a, b);
-    case FORMULA_RINT: return one(w, w->r->f64 ? "cvt.rni.f64" : "cvt.rni.f32", t, a);
-    case FORMULA_FLOOR: return one(w, w->r->f64 ? "cvt.rmi.f64" : "cvt.rmi.f32", t, a);
+    case FORMULA_RINT: return one(w, is_f64(w) ? "cvt.rni.f64" : "cvt.rni.f32", t, a);
+    case FORMULA_FLOOR: return one(w, is_f64(w) ? "cvt.rmi.f64" : "cvt.rmi.f32", t, a);
     case FORMULA_LT: return condition(w, "lt", t, a, b);
     case FORMULA_LE: return condition(w, "le", t, a, b);
     case FORMULA_EQ: return condition(w, "eq", t, a, b);
-    case FORMULA_NE: return condition(w, "neu", t, a, b);
+    case FORMULA_NE: return condition(w, is_integer(w) ? "ne" : "neu", t, a, b);
     case FORMULA_GT: return condition(w, "gt", t, a, b);
     case FORMULA_GE: return condition(w, "ge", t, a, b);
     case FORMULA_BIT_EQ: return condition(w, "eq", raw, a, b);
@@ -199,10 +205,10 @@ static int formula_of(writer *w, const formula *f, const uint64_t *constants, co
 /* The moderate formula's result y, replaced where x is not moderate. */
 static int guard(writer *w, int op, int x, int y)
 {
-    const formula_table *t = w->r->f64 ? &formulas_f64 : &formulas_f32;
+    const formula_table *t = is_f64(w) ? &formulas_f64 : &formulas_f32;
     const float narrow = (float)t->reach[op];
     uint64_t most = 0;
-    if (w->r->f64) memcpy(&most, &t->reach[op], 8);
+    if (is_f64(w)) memcpy(&most, &t->reach[op], 8);
     else memcpy(&most, &narrow, 4);
     const int c = w->conditions++, label = w->labels++, a = one(w, "abs", type(w), x),
               limit = constant_of(w, most);
@@ -211,6 +217,15 @@ static int guard(writer *w, int op, int x, int y)
         limit, bits(w), to, y, c, label);
     const int whole = formula_of(w, &t->of[op], t->constants, &x);
     put(w, "mov.b%d %%v%d, %%v%d;\nmoderate%d:\n", bits(w), to, whole, label);
+    return to;
+}
+
+/* Keeps as many low bits as the integer type has, and extends them. */
+static int wrapped(writer *w, int integer, int a)
+{
+    const int to = fresh(w);
+    put(w, "bfe.%s64 %%v%d, %%v%d, 0, %d;\n", dtypes[integer].kind == TYPE_SIGNED ? "s" : "u", to, a,
+        8 * (int)dtypes[integer].bytes);
     return to;
 }
 
@@ -226,6 +241,7 @@ void ptx_element(writer *w, const int in[], int out[])
         case FORMULA_CONSTANT: w->reg[i] = constant_of(w, n->bits); break;
         case CODE_READ: w->reg[i] = a; break;
         case CODE_STORE: out[n->index] = a; break;
+        case CODE_WRAP: w->reg[i] = wrapped(w, n->index, a); break;
         case CODE_GUARD: w->reg[i] = guard(w, n->index, a, b); break;
         default: w->reg[i] = operation(w, n->operation, n->index, a, b, c);
         }

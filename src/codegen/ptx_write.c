@@ -32,7 +32,7 @@ ptx_places ptx_places_of(const ptx_request *r)
     p.lead = take(&at, 8);
     for (int k = 0; k < r->outputs; k++) p.out[k] = take(&at, 8);
     for (int k = 0; k < r->inputs; k++) p.in[k] = take(&at, 8);
-    p.numbers = take(&at, r->numbers * (r->f64 ? 8 : 4));
+    p.numbers = take(&at, r->numbers * (r->type == DUET_F32 ? 4 : 8));
     p.sizes = take(&at, ptx_walks(r) ? 12 * r->rank : 0);
     for (int k = 0; k < r->inputs; k++) {
         const int words = r->access[k] == PTX_WALK    ? r->rank

@@ -33,8 +33,8 @@ enum ptx_form { PTX_ELEMENTS, PTX_ROWS, PTX_COLUMNS, PTX_FEW, PTX_FEW_ACROSS, PT
 typedef struct ptx_request {
     const struct code_list *list;
     uint16_t threads;        /* of a block */
-    uint8_t f64;             /* else f32 */
-    uint8_t width;           /* elements that a thread computes: 1, or 4 of f32, or 2 of f64 */
+    uint8_t type;            /* duet_dtype in which it computes: f32, f64, i64 or u64 */
+    uint8_t width;           /* elements that a thread computes: 1, 2 or 4 */
     uint8_t waits;           /* is it launched early, and waits for the previous kernel? (capability 9.0) */
     uint8_t rank, out_walks; /* axes of the domain; do outputs have strides? */
     uint8_t inputs, outputs, numbers;                           /* how many the program has */
@@ -75,7 +75,8 @@ bool ptx_repeats(int access);
 
 /* Writes the text of a module with one kernel, PTX_ENTRY. The caller frees t->at, also after an error.
  * Errors    false if there is no memory, or if the list calls compiled functions, or if an output
- *           has a type to which PTX has no conversion here: integers of 64 bits; f16 and bf16 from f64 */
+ *           has a type to which PTX has no conversion here: integers of 64 bits from f32 and f64; f16 from
+ *           f64; bf16 from f64 and integers */
 bool ptx_write(ptx_text *t, const ptx_request *r);
 
 /* A kernel as text, in which marks stand for elements. */

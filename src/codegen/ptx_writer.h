@@ -50,8 +50,14 @@ __attribute__((format(printf, 2, 3))) void ptx_put(writer *w, const char *format
 #define put ptx_put
 
 static inline int fresh(writer *w) { return w->values++; }
-static inline int bits(const writer *w) { return w->r->f64 ? 64 : 32; }
-static inline const char *type(const writer *w) { return w->r->f64 ? "f64" : "f32"; }
+static inline bool is_f64(const writer *w) { return w->r->type == DUET_F64; }
+static inline bool is_integer(const writer *w) { return w->r->type == DUET_I64 || w->r->type == DUET_U64; }
+static inline int bits(const writer *w) { return w->r->type == DUET_F32 ? 32 : 64; }
+static inline const char *type(const writer *w)
+{
+    if (is_integer(w)) return w->r->type == DUET_I64 ? "s64" : "u64";
+    return is_f64(w) ? "f64" : "f32";
+}
 
 /* Sets register `to` to the bits of an element. */
 void ptx_constant(writer *w, int to, uint64_t value);

@@ -5,21 +5,44 @@
 #include "machine_trial.h"
 #include "quick.h"
 
-static int maps[OPS], map_count;
 static uint64_t programs, compiled;
 
-static void list_operators(void)
+static bool has_integers(duet_dtype type) { return type == DUET_I64 || type == DUET_U64; }
+
+/* Integers have compiled kernels without division and powers. */
+static bool is_tried(int op, duet_dtype type)
 {
-    for (int op = 0; op < OPS; op++)
-        if (op_infos[op].flags & OP_FLOATS && op_infos[op].kind == KIND_MAP) maps[map_count++] = op;
+    static const int without[] = { OP_pow, OP_floor_divide, OP_remainder, OP_fmod };
+    if (op_infos[op].kind != KIND_MAP) return false;
+    if (!has_integers(type)) return op_infos[op].flags & OP_FLOATS;
+    bool tried = op_infos[op].flags & OP_INTEGERS;
+    for (int k = 0; k < 4; k++) tried &= op != without[k];
+    return tried;
+}
+
+static int any_of_all(duet_dtype type)
+{
+    for (;;) {
+        const int op = draw(OPS);
+        if (is_tried(op, type)) return op;
+    }
 }
 
 /* One in three is any operator; most of those are functions with long code. */
-static int any_map(void)
+static int any_map(duet_dtype type)
 {
     static const int plain[] = { OP_add,   OP_sub,     OP_mul,     OP_div,  OP_fma,   OP_neg,  OP_abs,
                                  OP_where, OP_minimum, OP_maximum, OP_less, OP_equal, OP_sqrt, OP_copysign };
-    return chance(33) ? maps[draw(map_count)] : plain[draw((int)(sizeof plain / sizeof *plain))];
+    if (has_integers(type) || chance(33)) return any_of_all(type);
+    return plain[draw((int)(sizeof plain / sizeof *plain))];
+}
+
+static void write_wrap(writer *w)
+{
+    static const uint8_t narrow[] = { DUET_I8, DUET_U8, DUET_I16, DUET_U16, DUET_I32, DUET_U32, DUET_BOOL };
+    instruction *i = &w->p->code[w->p->length++];
+    *i = (instruction){ .op = OP_WRAP, .type = (uint8_t)w->type, .arg = { { FROM_ACC, 0 } } };
+    i->arg[1].index = narrow[draw(7)];
 }
 
 static void write_maps(writer *w, int length)
@@ -27,7 +50,8 @@ static void write_maps(writer *w, int length)
     for (int n = draw(length) + !w->acc; n-- > 0;) {
         if (w->acc && chance(20)) write_one(w, OP_SAVE, 0);
         else if (chance(5)) write_one(w, OP_LOAD, 0);
-        else write_one(w, any_map(), 0);
+        else if (w->acc && has_integers(w->type) && chance(25)) write_wrap(w);
+        else write_one(w, any_map(w->type), 0);
     }
 }
 
@@ -44,8 +68,17 @@ static duet_dtype operand_type(duet_dtype type, bool out)
     static const duet_dtype others[] = { DUET_F32,  DUET_BOOL, DUET_I8,  DUET_I16, DUET_I32,
                                          DUET_U8,   DUET_U16,  DUET_U32, DUET_F64, DUET_F16,
                                          DUET_BF16, DUET_I64,  DUET_U64 };
-    if (chance(70)) return type;
-    return others[draw(!out ? 13 : type == DUET_F64 ? 9 : 11)];
+    static const duet_dtype of_integers[] = { DUET_I64, DUET_U64, DUET_F16 };
+    if (chance(has_integers(type) ? 50 : 70)) return type;
+    if (out && has_integers(type) && chance(30)) return of_integers[draw(3)];
+    return others[draw(!out ? 13 : type == DUET_F32 ? 11 : 9)];
+}
+
+/* Integers include shifts by more than the width. */
+static double any_number(duet_dtype type)
+{
+    if (!has_integers(type)) return number(type, 3);
+    return integer_number(chance(50) ? draw(70) - 3 : whole_or_special(type, 30));
 }
 
 static void make_program(trial *t, duet_dtype type, bool large)
@@ -62,12 +95,15 @@ static void make_program(trial *t, duet_dtype type, bool large)
         add_output(t, dense ? dense_of(to, rank, size) : any_layout(to, rank, size, false));
     }
     for (int k = 0; k < ins; k++) {
+        const duet_dtype from = operand_type(type, false);
         if (chance(15)) t->s.in[t->s.ins++] = t->s.out[draw(outs)];
         else
-            add_input(t, chance(50) ? dense_of(type, rank, size) : any_layout(type, rank, size, true),
-                      chance(60) ? 0 : 5);
+            add_input(t, chance(50) ? dense_of(from, rank, size) : any_layout(from, rank, size, true),
+                      has_integers(type) ? 30
+                      : chance(60)       ? 0
+                                         : 5);
     }
-    for (int k = draw(6); k-- >= 0;) add_number(t, number(type, 3));
+    for (int k = draw(6); k-- >= 0;) add_number(t, any_number(type));
     writer w = { .s = &t->s, .p = &t->code, .type = type };
     t->code =
         (program){ .inputs = t->s.ins, .numbers = t->s.nums, .slots = PROGRAM_SLOTS, .outputs = t->s.outs };
@@ -182,7 +218,8 @@ static void test_random(const char *title, int trials, int kind)
 {
     programs = compiled = 0;
     for (int n = 0; n < trials; n++) {
-        const duet_dtype type = n % 2 ? DUET_F64 : DUET_F32;
+        static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_I64, DUET_U64 };
+        const duet_dtype type = types[n % (kind == REDUCTIONS ? 2 : 4)];
         trial t = { .s.kernel = KERNEL_PROGRAM };
         if (kind == REDUCTIONS) make_reduction(&t, type);
         else make_program(&t, type, kind == LARGE);
@@ -203,7 +240,6 @@ int main(int argc, char **argv)
         printf("1..0 # SKIP no GPU\n");
         return 0;
     }
-    list_operators();
     test_random("small arrays", trials, SMALL);
     test_random("large arrays", trials / 5, LARGE);
     test_random("reductions", trials / 3, REDUCTIONS);

@@ -11,6 +11,8 @@
 
 static char path[] = "/tmp/duet_ptx_XXXXXX";
 
+static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_I64, DUET_U64 };
+
 static bool has_assembler(void) { return system("ptxas --version >/dev/null 2>&1") == 0; }
 
 /* The first text of ptxas about the module, or NULL if there is none. */
@@ -27,27 +29,29 @@ static const char *refusal(const ptx_text *t, bool waits)
 }
 
 /* Returns whether there is PTX, which must be right. */
-static bool try(int op, bool f64, bool assembles)
+static bool try(int op, duet_dtype of_type, bool assembles)
 {
-    const uint8_t type = f64 ? DUET_F64 : DUET_F32;
+    const uint8_t type = (uint8_t)of_type;
+    const int second = dtype_is_integer(of_type) ? OP_add : OP_fma;
     program p = { .length = 3, .inputs = 3, .outputs = 1, .numbers = 2 };
     p.code[0] =
         (instruction){ (uint8_t)op, type, { { FROM_INPUT, 0 }, { FROM_INPUT, 1 }, { FROM_INPUT, 2 } } };
-    p.code[1] = (instruction){ OP_fma, type, { { FROM_ACC }, { FROM_NUMBER, 1 }, { FROM_INPUT, 1 } } };
+    p.code[1] =
+        (instruction){ (uint8_t)second, type, { { FROM_ACC }, { FROM_NUMBER, 1 }, { FROM_INPUT, 1 } } };
     p.code[2] = (instruction){ .op = OP_STORE, .type = type };
     code_list l;
     ptx_text t = { 0 };
-    const bool listed = code_list_make(&l, &p, (duet_dtype)type);
+    const bool listed = code_list_make(&l, &p, of_type);
     CHECK(listed, "%s has no list", op_infos[op].name);
-    const ptx_request r = any_ptx_request(&l, &p, f64);
+    const ptx_request r = any_ptx_request(&l, &p, of_type);
     const bool written = listed && ptx_write(&t, &r);
     int line = 0;
     const char *fault = written ? ptx_fault(t.at, &line) : NULL;
-    CHECK(!fault, "%s of %s, line %d: %s", op_infos[op].name, f64 ? "f64" : "f32", line, fault);
-    CHECK(written == !calls_functions(&l, f64), "%s of %s: %s", op_infos[op].name, f64 ? "f64" : "f32",
+    CHECK(!fault, "%s of %s, line %d: %s", op_infos[op].name, dtypes[type].name, line, fault ? fault : "");
+    CHECK(written == !calls_functions(&l, of_type), "%s of %s: %s", op_infos[op].name, dtypes[type].name,
           written ? "PTX that calls functions" : "no PTX");
     const char *why = written && assembles ? refusal(&t, r.waits) : NULL;
-    CHECK(!why, "%s of %s: %s", op_infos[op].name, f64 ? "f64" : "f32", why);
+    CHECK(!why, "%s of %s: %s", op_infos[op].name, dtypes[type].name, why);
     free(t.at);
     code_list_free(&l);
     return written;
@@ -66,7 +70,7 @@ static bool try_reduction(int op, bool f64, bool assembles)
     ptx_text t = { 0 };
     char name[64];
     const bool listed = code_list_make_operands(&l, &p, (duet_dtype)type);
-    ptx_request r = any_ptx_request(&l, &p, f64);
+    ptx_request r = any_ptx_request(&l, &p, (duet_dtype)type);
     r.form = (uint8_t)(PTX_ROWS + draw(PTX_FORMS - PTX_ROWS));
     r.width = r.form != PTX_ROWS ? 1 : f64 ? 2 : 4;
     r.outputs = op_infos[op].arity;
@@ -96,11 +100,12 @@ static void try_programs(int count, bool assembles)
     for (int n = 0; n < count; n++) {
         trial t = { .s.kernel = KERNEL_PROGRAM };
         bool waits = false;
-        (chance(80) ? make_maps : make_polynomial)(&t, n & 1 ? DUET_F64 : DUET_F32);
+        const duet_dtype type = types[n % 4];
+        (chance(80) || has_integers(type) ? make_maps : make_polynomial)(&t, type);
         const int before = tap_failures;
-        char *text = check_ptx(&t.code, n & 1, &waits);
+        char *text = check_ptx(&t.code, type, &waits);
         const ptx_text whole = { text, text ? strlen(text) : 0, 0, false };
-        const char *why = text && assembles && n % 32 < 2 ? refusal(&whole, waits) : NULL;
+        const char *why = text && assembles && n % 64 < 4 ? refusal(&whole, waits) : NULL;
         CHECK(!why, "ptxas: %s", why);
         if (tap_failures != before) printf("# %s\n", program_text(&t));
         written += text != NULL;
@@ -112,7 +117,11 @@ static void try_programs(int count, bool assembles)
     tap_point("PTX of random programs");
 }
 
-static bool is_map(int op) { return op_infos[op].kind == KIND_MAP && op_infos[op].flags & OP_FLOATS; }
+static bool is_map(int op, duet_dtype type)
+{
+    return op_infos[op].kind == KIND_MAP &&
+           op_infos[op].flags & (has_integers(type) ? OP_INTEGERS : OP_FLOATS);
+}
 
 int main(int argc, char **argv)
 {
@@ -125,13 +134,13 @@ int main(int argc, char **argv)
     int tried = 0, written = 0, reductions = 0;
     for (int turn = 0; turn < turns && CHECK(file >= 0, "no file in /tmp"); turn++)
         for (int op = 0; op < OPS; op++)
-            for (int f64 = 0; f64 < 2; f64++) {
-                if (is_reduction(op)) reductions += try_reduction(op, f64, assembles);
-                if (!is_map(op)) continue;
+            for (int k = 0; k < 4; k++) {
+                if (is_reduction(op) && k < 2) reductions += try_reduction(op, k, assembles);
+                if (!is_map(op, types[k])) continue;
                 tried++;
-                written += try(op, f64, assembles);
+                written += try(op, types[k], assembles);
             }
-    CHECK(written >= tried * 9 / 10, "only %d of %d kernels were written", written, tried);
+    CHECK(written >= tried * 8 / 10, "only %d of %d kernels were written", written, tried);
     printf("# %d of %d kernels, and %d of reductions, were written%s\n", written, tried, reductions,
            assembles ? " and assembled" : "; there is no ptxas");
     tap_point("PTX of every operator");

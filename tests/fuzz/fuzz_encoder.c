@@ -149,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     make[draw((int)(sizeof make / sizeof *make))](&t, type);
     put_bytes(&t, bytes, size);
     check_machine_code(&t.code, type);
-    if (!has_integers(type) && !t.code.reductions) free(check_ptx(&t.code, type == DUET_F64, &waits));
+    if (!t.code.reductions) free(check_ptx(&t.code, type, &waits));
     t.s.program = &t.code;
     run_in_rooms(&t);
     run_both(&t);

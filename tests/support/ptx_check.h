@@ -13,15 +13,24 @@
 
 /* A request for a program whose list has no compiled functions. The types of outputs are those that PTX is
  * written for. */
-static inline ptx_request any_ptx_request(const code_list *l, const program *p, bool f64)
+/* A type to which PTX of a program of type `from` converts its results. */
+static inline duet_dtype any_ptx_output(duet_dtype from)
 {
-    static const duet_dtype out[] = { DUET_F32, DUET_F64, DUET_BOOL, DUET_I8,  DUET_I16, DUET_I32,
-                                      DUET_U8,  DUET_U16, DUET_U32,  DUET_F16, DUET_BF16 };
+    static const duet_dtype to[] = { DUET_F32, DUET_F64, DUET_BOOL, DUET_I8,  DUET_I16, DUET_I32, DUET_U8,
+                                     DUET_U16, DUET_U32, DUET_I64,  DUET_U64, DUET_F16, DUET_BF16 };
+    if (from == DUET_I64 || from == DUET_U64) return to[draw(12)];
+    const int k = draw(from == DUET_F64 ? 9 : 11);
+    return to[k < 9 ? k : k + 2];
+}
+
+static inline ptx_request any_ptx_request(const code_list *l, const program *p, duet_dtype type)
+{
+    const int most = type == DUET_F32 || (dtype_is_integer(type) && chance(50)) ? 4 : 2;
     const bool vectors = chance(70);
     ptx_request r = { .list = l,
-                      .threads = vectors ? 128 : 64,
-                      .f64 = f64,
-                      .width = vectors ? f64 ? 2 : 4 : 1,
+                      .threads = vectors ? 256 : 64,
+                      .type = (uint8_t)type,
+                      .width = (uint8_t)(vectors ? most : 1),
                       .waits = chance(50),
                       .rank = (uint8_t)(1 + draw(DUET_RANK_MAX)),
                       .out_walks = chance(25),
@@ -32,14 +41,14 @@ static inline ptx_request any_ptx_request(const code_list *l, const program *p, 
         r.access[k] = (uint8_t)draw(PTX_WALK + 1);
         r.in_type[k] = (uint8_t)draw(DUET_BOOL + 1);
     }
-    for (int k = 0; k < p->outputs; k++) r.out_type[k] = (uint8_t)out[draw(f64 ? 9 : 11)];
+    for (int k = 0; k < p->outputs; k++) r.out_type[k] = (uint8_t)any_ptx_output(type);
     return r;
 }
 
 /* Does the list call a compiled function? Those have no PTX. */
-static inline bool calls_functions(const code_list *l, bool f64)
+static inline bool calls_functions(const code_list *l, duet_dtype type)
 {
-    const formula_table *t = f64 ? &formulas_f64 : &formulas_f32;
+    const formula_table *t = code_formulas(type);
     bool calls = false;
     for (int i = 0; i < l->length; i++) {
         const code_node *n = &l->node[i];
@@ -194,17 +203,17 @@ static inline const char *ptx_fault(const char *text, int line[static 1])
     return r.fault;
 }
 
-/* The PTX for a floating-point program without reductions is complete, and consistent. It exists unless the
+/* The PTX for a program without reductions is complete, and consistent. It exists unless the
  * program calls compiled functions. Returns the text, which the caller frees, or NULL. */
-static inline char *check_ptx(const program *p, bool f64, bool *waits)
+static inline char *check_ptx(const program *p, duet_dtype type, bool *waits)
 {
     code_list l;
     ptx_text t = { 0 };
     int line = 0;
-    const bool listed = code_list_make(&l, p, f64 ? DUET_F64 : DUET_F32);
+    const bool listed = code_list_make(&l, p, type);
     if (listed) {
-        const ptx_request r = any_ptx_request(&l, p, f64);
-        const bool written = ptx_write(&t, &r), calls = calls_functions(&l, f64);
+        const ptx_request r = any_ptx_request(&l, p, type);
+        const bool written = ptx_write(&t, &r), calls = calls_functions(&l, type);
         const char *fault = written ? ptx_fault(t.at, &line) : NULL;
         CHECK(!fault, "PTX, line %d: %s", line, fault ? fault : "");
         CHECK(written == !calls, "%s", calls ? "PTX that calls functions" : "PTX was not written");
