@@ -138,9 +138,13 @@ static bool make_of_list(const key *k, const code_list *l, code *c)
     char name[64];
     r.list = l;
     if (l->length * copies(&r) > LONGEST) return false;
-    const ptx_skeleton s = compiled_reduce_skeleton(r.type == DUET_F64, r.form, &k->program, name);
-    const bool written = r.form == PTX_ELEMENTS ? ptx_write(&text, &r) : ptx_write_reduction(&text, &r, &s),
-               done = written && compile(text.at, c);
+    bool written;
+    if (r.form == PTX_ELEMENTS) written = ptx_write(&text, &r);
+    else {
+        const ptx_skeleton s = compiled_reduce_skeleton((duet_dtype)r.type, r.form, &k->program, name);
+        written = ptx_write_reduction(&text, &r, &s);
+    }
+    const bool done = written && compile(text.at, c);
     free(text.at);
     return done;
 }

@@ -32,6 +32,6 @@ bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, void *
 
 /* The texts from which the kernels of reductions are made. Sets `name` to that of the kernel for a form and the
  * reduction of p. */
-ptx_skeleton compiled_reduce_skeleton(bool f64, int form, const program *p, char name[64]);
+ptx_skeleton compiled_reduce_skeleton(duet_dtype type, int form, const program *p, char name[64]);
 
 #endif

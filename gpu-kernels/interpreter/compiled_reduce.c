@@ -7,8 +7,26 @@
 
 /* ---- texts ---- */
 
-extern const char compiled_reduce_f32_text[], compiled_reduce_f32_end[], compiled_reduce_f64_text[],
-    compiled_reduce_f64_end[];
+#define TEXT(type) extern const char compiled_reduce_##type##_text[], compiled_reduce_##type##_end[]
+TEXT(f32);
+TEXT(f64);
+TEXT(i64);
+TEXT(u64);
+#undef TEXT
+
+static ptx_skeleton text_of(duet_dtype type)
+{
+#define TEXT(type)                                                                                           \
+    (ptx_skeleton)                                                                                           \
+    {                                                                                                        \
+        compiled_reduce_##type##_text, NULL,                                                                 \
+            (size_t)(compiled_reduce_##type##_end - compiled_reduce_##type##_text)                           \
+    }
+    if (type == DUET_F32) return TEXT(f32);
+    if (type == DUET_F64) return TEXT(f64);
+    return type == DUET_I64 ? TEXT(i64) : TEXT(u64);
+#undef TEXT
+}
 
 static const instruction *reduction_of(const program *p)
 {
@@ -17,15 +35,15 @@ static const instruction *reduction_of(const program *p)
     return c;
 }
 
-ptx_skeleton compiled_reduce_skeleton(bool f64, int form, const program *p, char name[64])
+ptx_skeleton compiled_reduce_skeleton(duet_dtype type, int form, const program *p, char name[64])
 {
-    const char *text = f64 ? compiled_reduce_f64_text : compiled_reduce_f32_text,
-               *end = f64 ? compiled_reduce_f64_end : compiled_reduce_f32_end;
     static const char *const forms[PTX_FORMS] = {
         [PTX_ROWS] = "rows", [PTX_COLUMNS] = "columns", [PTX_FEW] = "few", [PTX_FEW_ACROSS] = "few_across"
     };
+    ptx_skeleton s = text_of(type);
     snprintf(name, 64, "%s_%s", forms[form], op_infos[reduction_of(p)->op].name);
-    return (ptx_skeleton){ text, name, (size_t)(end - text) };
+    s.entry = name;
+    return s;
 }
 
 /* ---- operands ---- */
@@ -130,7 +148,7 @@ static int64_t thread_blocks(const reduction *r, const reduce_args *a)
 static bool is_supported(const step *s, const program_reduce_axes *axes)
 {
     const duet_dtype type = step_type(s);
-    return s->outs == 1 && dtype_is_f32_or_f64(type) && axes->n > 0 &&
+    return s->outs == 1 && axes->n > 0 &&
            s->out[0].at.type == reduce_type(reduction_of(s->program)->op, type);
 }
 

@@ -13,7 +13,9 @@ struct args {
 };
 
 /* A mark: `// duet:COUNT results, of the first operand and then of the second, and the first element`. */
-#ifdef T_f64
+#if defined T_INTEGER
+#define RESULT(x) "=l"(x)
+#elif defined T_f64
 #define RESULT(x) "=d"(x)
 #else
 #define RESULT(x) "=f"(x)
@@ -234,8 +236,13 @@ template <class Fold, bool ALONG> __device__ __forceinline__ void reduce_few_of(
     {                                                                                                        \
         reduce_few_of<folding<row_##name>, true>(a);                                                         \
     }
+#ifdef T_INTEGER
+#define DUET_ANY_FOLD1 TEXTS
+#define DUET_ANY_FOLD2 TEXTS
+#else
 #define DUET_FOLD1   TEXTS
 #define DUET_FOLD2   TEXTS
 #define DUET_MOMENT1 TEXTS
-#define DUET_PLACE1  TEXTS
+#endif
+#define DUET_PLACE1 TEXTS
 #include <duet/ops.def>

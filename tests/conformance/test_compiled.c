@@ -151,17 +151,19 @@ static layout reduced_layout(duet_dtype type, int kept, int rank, const int64_t 
     return l;
 }
 
+static int any_reduction(duet_dtype type)
+{
+    for (;;) {
+        const int op = draw(OPS);
+        if (op_infos[op].kind == KIND_REDUCE &&
+            op_infos[op].flags & (has_integers(type) ? OP_INTEGERS : OP_FLOATS))
+            return op;
+    }
+}
+
 static void make_reduction(trial *t, duet_dtype type)
 {
-    static const int reductions[] = {
-#define DUET_FOLD1(name, ...) OP_##name,
-#define DUET_FOLD2            DUET_FOLD1
-#define DUET_MOMENT1          DUET_FOLD1
-#define DUET_PLACE1           DUET_FOLD1
-#include <duet/ops.def>
-    };
-    const int op = reductions[draw((int)(sizeof reductions / sizeof *reductions))], kept = draw(3),
-              inner = 1 + draw(2), ins = 1 + draw(4);
+    const int op = any_reduction(type), kept = draw(3), inner = 1 + draw(2), ins = 1 + draw(4);
     int64_t size[DUET_RANK_MAX];
     const layout still = { .rank = inner };
     reduced_sizes(size, kept, inner);
@@ -170,8 +172,11 @@ static void make_reduction(trial *t, duet_dtype type)
     add_axes(&t->s.out[0].at, &still);
     memcpy(t->s.out[0].at.size + kept, size + kept, (size_t)inner * sizeof *size);
     for (int k = 0; k < ins; k++)
-        add_input(t, reduced_layout(operand_type(type, false), kept, kept + inner, size), chance(60) ? 0 : 5);
-    for (int k = draw(4); k-- >= 0;) add_number(t, number(type, 3));
+        add_input(t, reduced_layout(operand_type(type, false), kept, kept + inner, size),
+                  has_integers(type) ? 30
+                  : chance(60)       ? 0
+                                     : 5);
+    for (int k = draw(4); k-- >= 0;) add_number(t, any_number(type));
     t->s.inner = (uint8_t)inner;
     writer w = { .s = &t->s, .p = &t->code, .type = type };
     t->code = (program){
@@ -219,7 +224,7 @@ static void test_random(const char *title, int trials, int kind)
     programs = compiled = 0;
     for (int n = 0; n < trials; n++) {
         static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_I64, DUET_U64 };
-        const duet_dtype type = types[n % (kind == REDUCTIONS ? 2 : 4)];
+        const duet_dtype type = types[n % 4];
         trial t = { .s.kernel = KERNEL_PROGRAM };
         if (kind == REDUCTIONS) make_reduction(&t, type);
         else make_program(&t, type, kind == LARGE);

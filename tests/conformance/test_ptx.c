@@ -58,38 +58,42 @@ static bool try(int op, duet_dtype of_type, bool assembles)
 }
 
 /* The same for a reduction of a formula. */
-static bool try_reduction(int op, bool f64, bool assembles)
+static bool try_reduction(int op, duet_dtype of_type, bool assembles)
 {
     bool written = false;
 #ifdef HAS_KERNEL_TEXTS
-    const uint8_t type = f64 ? DUET_F64 : DUET_F32;
+    const uint8_t type = (uint8_t)of_type;
+    const int before = has_integers(of_type) ? OP_add : OP_fma;
     program p = { .length = 2, .inputs = 3, .outputs = 1, .numbers = 2, .reductions = true };
-    p.code[0] = (instruction){ OP_fma, type, { { FROM_INPUT, 0 }, { FROM_NUMBER, 1 }, { FROM_INPUT, 1 } } };
+    p.code[0] =
+        (instruction){ (uint8_t)before, type, { { FROM_INPUT, 0 }, { FROM_NUMBER, 1 }, { FROM_INPUT, 1 } } };
     p.code[1] = (instruction){ (uint8_t)op, type, { { FROM_ACC }, { FROM_INPUT, 2 } } };
     code_list l;
     ptx_text t = { 0 };
     char name[64];
-    const bool listed = code_list_make_operands(&l, &p, (duet_dtype)type);
-    ptx_request r = any_ptx_request(&l, &p, (duet_dtype)type);
+    const bool listed = code_list_make_operands(&l, &p, of_type);
+    ptx_request r = any_ptx_request(&l, &p, of_type);
     r.form = (uint8_t)(PTX_ROWS + draw(PTX_FORMS - PTX_ROWS));
-    r.width = r.form != PTX_ROWS ? 1 : f64 ? 2 : 4;
+    r.width = r.form != PTX_ROWS ? 1 : of_type == DUET_F32 ? 4 : 2;
     r.outputs = op_infos[op].arity;
     r.out_type[0] = r.out_type[1] = type;
     r.out_walks = r.waits = false;
-    const ptx_skeleton s = compiled_reduce_skeleton(f64, r.form, &p, name);
+    const ptx_skeleton s = compiled_reduce_skeleton(of_type, r.form, &p, name);
     written = listed && ptx_write_reduction(&t, &r, &s);
     const char *why = written && assembles ? refusal(&t, false) : NULL;
-    CHECK(!why, "%s of %s: %s", name, f64 ? "f64" : "f32", why);
-    CHECK(written, "%s of %s was not written", name, f64 ? "f64" : "f32");
+    CHECK(!why, "%s of %s: %s", name, dtypes[type].name, why);
+    CHECK(written, "%s of %s was not written", name, dtypes[type].name);
     free(t.at);
     code_list_free(&l);
 #endif
     return written;
 }
 
-static bool is_reduction(int op)
+static uint32_t class_of(duet_dtype type) { return has_integers(type) ? OP_INTEGERS : OP_FLOATS; }
+
+static bool is_reduction(int op, duet_dtype type)
 {
-    return op_infos[op].kind == KIND_REDUCE && op_infos[op].flags & OP_FLOATS;
+    return op_infos[op].kind == KIND_REDUCE && op_infos[op].flags & class_of(type);
 }
 
 /* ptxas, which may need a second, reads one program of 16. */
@@ -135,7 +139,7 @@ int main(int argc, char **argv)
     for (int turn = 0; turn < turns && CHECK(file >= 0, "no file in /tmp"); turn++)
         for (int op = 0; op < OPS; op++)
             for (int k = 0; k < 4; k++) {
-                if (is_reduction(op) && k < 2) reductions += try_reduction(op, k, assembles);
+                if (is_reduction(op, types[k])) reductions += try_reduction(op, types[k], assembles);
                 if (!is_map(op, types[k])) continue;
                 tried++;
                 written += try(op, types[k], assembles);
