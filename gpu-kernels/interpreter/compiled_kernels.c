@@ -453,6 +453,8 @@ static bool needs_context(CUresult r, const compiled_kernel *k)
     return false;
 }
 
+void compiled_kernel_let(compiled_kernel *k) { __atomic_fetch_sub(&k->launching, 1, __ATOMIC_RELEASE); }
+
 bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, void *a, cudaStream_t q)
 {
     CUlaunchAttribute early = { .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION };
@@ -469,7 +471,7 @@ bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, void *
     void *args[] = { a };
     CUresult r = driver_functions()->launch(&c, k->function, args, NULL);
     if (needs_context(r, k)) r = driver_functions()->launch(&c, k->function, args, NULL);
-    __atomic_fetch_sub(&k->launching, 1, __ATOMIC_RELEASE);
+    compiled_kernel_let(k);
     return r == CUDA_SUCCESS;
 }
 
@@ -528,9 +530,13 @@ void kernels_forget(int device)
     pthread_mutex_unlock(&lock);
 }
 
-bool kernels_generated(const program *p)
+/* Those of several reductions have a kernel for each. */
+bool kernels_generated(const program *all)
 {
+    program alone;
+    const program *const p = all->reductions ? &alone : all;
     bool found = false;
+    if (all->reductions) compiled_reduce_alone(all, 0, &alone);
     pthread_mutex_lock(&lock);
     for (int i = 0; i < TABLE && !found; i++) {
         const compiled_kernel *k = table[i];

@@ -30,6 +30,12 @@ compiled_kernel *compiled_kernel_for(const compiled_source *s, kernels_used *gra
  * driver refuses; then the interpreter runs, which also reports what is wrong with the card. */
 bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, void *args, cudaStream_t q);
 
+/* In place of a launch. */
+void compiled_kernel_let(compiled_kernel *k);
+
+/* alone = p without the other reductions. */
+void compiled_reduce_alone(const program *p, int output, program *alone);
+
 /* The texts from which the kernels of reductions are made. Sets `name` to that of the kernel for a form and the
  * reduction of p. */
 ptx_skeleton compiled_reduce_skeleton(duet_dtype type, int form, const program *p, char name[64]);

@@ -28,11 +28,28 @@ static ptx_skeleton text_of(duet_dtype type)
 #undef TEXT
 }
 
+/* ---- programs with one reduction ---- */
+
+static bool is_reduction(const instruction *c) { return op_infos[c->op].kind == KIND_REDUCE; }
+
 static const instruction *reduction_of(const program *p)
 {
     const instruction *c = p->code;
-    while (c < p->code + p->length && op_infos[c->op].kind != KIND_REDUCE) c++;
+    while (c < p->code + p->length && !is_reduction(c)) c++;
     return c;
+}
+
+void compiled_reduce_alone(const program *p, int output, program *alone)
+{
+    *alone = (program){
+        .inputs = p->inputs, .numbers = p->numbers, .slots = p->slots, .outputs = 1, .reductions = true
+    };
+    for (const instruction *c = p->code; c < p->code + p->length; c++) {
+        if (is_reduction(c) && c->arg[2].index != output) continue;
+        instruction *to = &alone->code[alone->length++];
+        *to = *c;
+        if (is_reduction(c)) to->arg[2].index = 0;
+    }
 }
 
 ptx_skeleton compiled_reduce_skeleton(duet_dtype type, int form, const program *p, char name[64])
@@ -103,7 +120,7 @@ static void drop_vectors(ptx_request *f)
     }
 }
 
-static void set_form(ptx_request *f, const reduction *r, interp_path paths[])
+static void set_form(ptx_request *f, const reduction *r, const program *p, interp_path paths[])
 {
     const int64_t width = operands_width(&r->o);
     f->form = (uint8_t)r->form;
@@ -112,18 +129,26 @@ static void set_form(ptx_request *f, const reduction *r, interp_path paths[])
     f->width = r->form == PTX_ROWS ? (uint8_t)width : 1;
     f->numbers = r->s->program->numbers;
     compiled_form(f, &r->o, &r->domain, paths);
-    f->outputs = (uint8_t)op_infos[reduction_of(r->s->program)->op].arity;
+    f->outputs = (uint8_t)op_infos[reduction_of(p)->op].arity;
     for (int k = 1; k < f->outputs; k++) f->out_type[k] = f->out_type[0];
     if (r->form == PTX_ROWS && r->axes->outputs > 1 && r->axes->n % width) drop_vectors(f);
 }
 
 /* ---- launch ---- */
 
-static reduce_args plain_args(const reduction *r, const frame *f, const workspace *w)
+/* The kernel of one output. */
+typedef struct one_output {
+    program alone;
+    compiled_source source;
+    compiled_reduce_args args;
+    compiled_kernel *kernel;
+} one_output;
+
+static reduce_args plain_args(const reduction *r, int k, const frame *f, const workspace *w)
 {
     const program_reduce_axes *x = r->axes;
     reduce_args a = {
-        .out = f->data[r->s->out[0].slot], .part = w->scratch, .n = x->n, .outputs = x->outputs
+        .out = f->data[r->s->out[k].slot], .part = x->part[k], .n = x->n, .outputs = x->outputs
     };
     a.blocks = quotient_up(x->n, REDUCE_BLOCK);
     for (a.warps = 1; r->form == PTX_ROWS && a.warps < REDUCE_WARPS && a.warps < a.blocks;) a.warps *= 2;
@@ -131,9 +156,9 @@ static reduce_args plain_args(const reduction *r, const frame *f, const workspac
     a.by_parts = divide_by64(a.parts);
     a.meet = meet_at(w->counters, x->outputs, r->form == PTX_COLUMNS ? REDUCE_ACROSS : 1);
     a.outer = x->outer;
-    for (int k = 0; k < x->outer; k++) {
-        a.outer_size[k] = x->size[k];
-        a.outer_stride[2][k] = x->stride[PROGRAM_INPUTS][k];
+    for (int axis = 0; axis < x->outer; axis++) {
+        a.outer_size[axis] = x->size[axis];
+        a.outer_stride[2][axis] = x->stride[PROGRAM_INPUTS + k][axis];
     }
     return a;
 }
@@ -145,29 +170,53 @@ static int64_t thread_blocks(const reduction *r, const reduce_args *a)
     return quotient_up(a->outputs, REDUCE_WARPS * 32);
 }
 
+/* A kernel for each output reads all inputs, so for more outputs the interpreter is faster. */
+#define OUTPUTS_MOST 2
+
 static bool is_supported(const step *s, const program_reduce_axes *axes)
 {
-    const duet_dtype type = step_type(s);
-    return s->outs == 1 && axes->n > 0 &&
-           s->out[0].at.type == reduce_type(reduction_of(s->program)->op, type);
+    bool supported = s->outs <= OUTPUTS_MOST && axes->n > 0;
+    for (int k = 0; k < s->outs; k++)
+        supported &= s->out[k].at.type == reduce_type(axes->row[k], step_type(s));
+    return supported;
 }
 
+/* Finds the kernel of output k. Returns whether it can be launched. */
+static bool find_output(one_output *o, const reduction *r, int k, const double *num, const frame *f,
+                        const workspace *w)
+{
+    interp_path paths[PROGRAM_INPUTS];
+    bool ready;
+    compiled_reduce_alone(r->s->program, k, &o->alone);
+    o->args = (compiled_reduce_args){ .plain = plain_args(r, k, f, w) };
+    o->source = (compiled_source){ .program = &o->alone, .blocks = thread_blocks(r, &o->args.plain) };
+    o->source.bytes = operands_bytes(&r->o) - (double)(r->domain.n * (int64_t)r->o.each);
+    o->kernel = NULL;
+    if (o->source.blocks > INT32_MAX) return false;
+    set_form(&o->source.form, r, &o->alone, paths);
+    compiled_kernel *found = compiled_kernel_for(&o->source, w->used, &ready);
+    if (!found || !ready) return false;
+    o->kernel = found;
+    compiled_args(&o->source.form, &r->o, &r->domain, num, paths, &o->args);
+    return true;
+}
+
+/* Asks for the kernels of all outputs, so that all are made; launches them if all are ready. */
 bool compiled_reduce_launch(const step *s, const double *num, const program_reduce_axes *axes,
                             enum ptx_form form, const frame *f, const workspace *w, cudaStream_t q)
 {
     reduction r = { .s = s, .axes = axes, .form = form };
-    interp_path paths[PROGRAM_INPUTS];
-    bool ready;
+    one_output output[OUTPUTS_MOST];
     if (!is_supported(s, axes)) return false;
     set_operands(&r, f);
     if (!operands_reachable(&r.o)) return false;
-    compiled_reduce_args args = { .plain = plain_args(&r, f, w) };
-    compiled_source compiled = { .program = s->program, .blocks = thread_blocks(&r, &args.plain) };
-    compiled.bytes = operands_bytes(&r.o) - (double)(r.domain.n * (int64_t)r.o.each);
-    if (compiled.blocks > INT32_MAX) return false;
-    set_form(&compiled.form, &r, paths);
-    compiled_kernel *k = compiled_kernel_for(&compiled, w->used, &ready);
-    if (!k || !ready) return false;
-    compiled_args(&compiled.form, &r.o, &r.domain, num, paths, &args);
-    return compiled_kernel_launch(k, &compiled, &args, q);
+    bool done = true;
+    for (int k = 0; k < s->outs; k++) done &= find_output(&output[k], &r, k, num, f, w);
+    for (int k = 0; k < s->outs; k++) {
+        one_output *o = &output[k];
+        if (!o->kernel) continue;
+        if (done) done = compiled_kernel_launch(o->kernel, &o->source, &o->args, q);
+        else compiled_kernel_let(o->kernel);
+    }
+    return done;
 }

@@ -231,11 +231,11 @@ cudaError_t program_reduce_launch(const step *s, const frame *f, const workspace
     for (int k = 0; k < s->nums; k++) num[k] = f->num[s->num[k]];
     if (!reduction_of(&r, s, num)) return cudaErrorNotSupported;
     if (r.axes.outputs == 0) return cudaSuccess;
-    if (compiled_reduce_launch(s, num, &r.axes, compiled_form_of(&r), f, w, q)) return cudaSuccess;
     for (int k = 0; k < s->outs; k++) {
         r.axes.part[k] = part;
         part += part_bytes(&r, k);
     }
+    if (compiled_reduce_launch(s, num, &r.axes, compiled_form_of(&r), f, w, q)) return cudaSuccess;
     r.axes.meet = meet_at(w->counters, r.axes.outputs, r.form == FORM_COLUMNS ? PROGRAM_REDUCE_ACROSS : 1);
     args.f32.head = head_of(&r, f);
     *(r.each == 8 ? &args.f64.axes : &args.f32.axes) = r.axes;

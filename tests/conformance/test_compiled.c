@@ -163,14 +163,18 @@ static int any_reduction(duet_dtype type)
 
 static void make_reduction(trial *t, duet_dtype type)
 {
-    const int op = any_reduction(type), kept = draw(3), inner = 1 + draw(2), ins = 1 + draw(4);
+    const int kept = draw(3), inner = 1 + draw(2), ins = 1 + draw(4), outs = chance(80) ? 1 : 2;
     int64_t size[DUET_RANK_MAX];
+    int op[2];
     const layout still = { .rank = inner };
     reduced_sizes(size, kept, inner);
-    const duet_dtype to = op_infos[op].flags & OP_GIVES_INDEX ? DUET_I64 : type;
-    add_output(t, chance(60) ? dense_of(to, kept, size) : any_layout(to, kept, size, false));
-    add_axes(&t->s.out[0].at, &still);
-    memcpy(t->s.out[0].at.size + kept, size + kept, (size_t)inner * sizeof *size);
+    for (int k = 0; k < outs; k++) {
+        op[k] = any_reduction(type);
+        const duet_dtype to = op_infos[op[k]].flags & OP_GIVES_INDEX ? DUET_I64 : type;
+        add_output(t, chance(60) ? dense_of(to, kept, size) : any_layout(to, kept, size, false));
+        add_axes(&t->s.out[k].at, &still);
+        memcpy(t->s.out[k].at.size + kept, size + kept, (size_t)inner * sizeof *size);
+    }
     for (int k = 0; k < ins; k++)
         add_input(t, reduced_layout(operand_type(type, false), kept, kept + inner, size),
                   has_integers(type) ? 30
@@ -179,12 +183,17 @@ static void make_reduction(trial *t, duet_dtype type)
     for (int k = draw(4); k-- >= 0;) add_number(t, any_number(type));
     t->s.inner = (uint8_t)inner;
     writer w = { .s = &t->s, .p = &t->code, .type = type };
-    t->code = (program){
-        .inputs = t->s.ins, .numbers = t->s.nums, .slots = PROGRAM_SLOTS, .outputs = 1, .reductions = true
-    };
-    write_maps(&w, chance(10) ? 40 : 10);
-    write_one(&w, op, 0);
-    t->code.code[t->code.length - 1].arg[2].index = 0;
+    t->code = (program){ .inputs = t->s.ins,
+                         .numbers = t->s.nums,
+                         .slots = PROGRAM_SLOTS,
+                         .outputs = t->s.outs,
+                         .reductions = true };
+    for (int k = 0; k < outs; k++) {
+        write_maps(&w, chance(10) ? 40 : 10);
+        write_one(&w, op[k], 0);
+        w.acc = true;
+        t->code.code[t->code.length - 1].arg[2].index = (uint8_t)k;
+    }
 }
 
 /* ---- tests ---- */
