@@ -41,7 +41,7 @@ static void lay_out(sort_args *a, char *scratch, bool wide)
     a->totals = (uint32_t *)scratch;
 }
 
-/* Sorts each line by one thread block. The threads of a warp need no shared memory. */
+/* Sorts each line by one thread block. A line that one warp sorts needs no shared memory. */
 static cudaError_t sort_short(sort_args *a, bool wide, cudaStream_t q)
 {
     const int64_t padded = padded_length(a->n);

@@ -136,7 +136,7 @@ static __device__ inline void merge_runs(item<Key> (&x)[SORT_EACH], int run, uin
     order(x[2], x[3], up);
 }
 
-/* A bitonic sort of one line by a thread block, which has SORT_EACH items for each thread. */
+/* Sorts one line by one thread block, with SORT_EACH items in each thread: a bitonic sort. */
 template <class Key> KERNEL(SORT_KEPT / SORT_EACH) kept_line(const __grid_constant__ sort_args a)
 {
     extern __shared__ uint64_t shared[];

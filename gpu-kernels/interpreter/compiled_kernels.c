@@ -124,7 +124,8 @@ static bool compile(const char *text, code *c)
     return done;
 }
 
-/* How often the formula is in the kernel, where short kernels of reductions may be longer. */
+/* How often the kernel contains the formula. Kernels of reductions contain it twice as often as this says, so
+ * they may be twice as long as LONGEST. */
 static int copies(const ptx_request *r)
 {
     if (r->form == PTX_ELEMENTS) return r->width;
@@ -141,7 +142,7 @@ static bool make_of_list(const key *k, const code_list *l, code *c)
     bool written;
     if (r.form == PTX_ELEMENTS) written = ptx_write(&text, &r);
     else {
-        const ptx_skeleton s = compiled_reduce_skeleton((duet_dtype)r.type, r.form, &k->program, name);
+        const ptx_template s = compiled_reduce_template((duet_dtype)r.type, r.form, &k->program, name);
         written = ptx_write_reduction(&text, &r, &s);
     }
     const bool done = written && compile(text.at, c);
@@ -453,7 +454,7 @@ static bool needs_context(CUresult r, const compiled_kernel *k)
     return false;
 }
 
-void compiled_kernel_let(compiled_kernel *k) { __atomic_fetch_sub(&k->launching, 1, __ATOMIC_RELEASE); }
+void compiled_kernel_release(compiled_kernel *k) { __atomic_fetch_sub(&k->launching, 1, __ATOMIC_RELEASE); }
 
 bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, void *a, cudaStream_t q)
 {
@@ -471,7 +472,7 @@ bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, void *
     void *args[] = { a };
     CUresult r = driver_functions()->launch(&c, k->function, args, NULL);
     if (needs_context(r, k)) r = driver_functions()->launch(&c, k->function, args, NULL);
-    compiled_kernel_let(k);
+    compiled_kernel_release(k);
     return r == CUDA_SUCCESS;
 }
 
@@ -530,7 +531,7 @@ void kernels_forget(int device)
     pthread_mutex_unlock(&lock);
 }
 
-/* Those of several reductions have a kernel for each. */
+/* A program of several reductions has one kernel for each output: this looks for that of output 0. */
 bool kernels_generated(const program *all)
 {
     program alone;

@@ -26,18 +26,19 @@ typedef struct compiled_kernel compiled_kernel;
  * `graph` is not NULL, the kernel lives at least as long as the graph. *ready: it can be launched. */
 compiled_kernel *compiled_kernel_for(const compiled_source *s, kernels_used *graph, bool *ready);
 
-/* Launches a kernel: exactly once for each call of compiled_kernel_for that set *ready. Returns false if the
- * driver refuses; then the interpreter runs, which also reports what is wrong with the card. */
+/* Launches a kernel. After each call of compiled_kernel_for that set *ready, call either this function or
+ * compiled_kernel_release, once. Returns false if the driver refuses the launch. Then the interpreter runs,
+ * which also reports the device's error. */
 bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, void *args, cudaStream_t q);
 
-/* In place of a launch. */
-void compiled_kernel_let(compiled_kernel *k);
+/* Gives back, without a launch, a kernel that compiled_kernel_for returned with *ready set. */
+void compiled_kernel_release(compiled_kernel *k);
 
-/* alone = p without the other reductions. */
+/* Sets *alone to the part of p that computes one output. */
 void compiled_reduce_alone(const program *p, int output, program *alone);
 
-/* The texts from which the kernels of reductions are made. Sets `name` to that of the kernel for a form and the
- * reduction of p. */
-ptx_skeleton compiled_reduce_skeleton(duet_dtype type, int form, const program *p, char name[64]);
+/* Returns the template of a kernel that reduces, for a type, an enum ptx_form, and the reduction of p. Writes
+ * the kernel's name to `name`, which must live as long as the result. */
+ptx_template compiled_reduce_template(duet_dtype type, int form, const program *p, char name[64]);
 
 #endif

@@ -6,12 +6,11 @@
 #include "compiled_kernels.h"
 #include "elementwise_operands.h"
 
-/* Sets everything in f that depends on the operands, except addresses and numbers; its type and width are set
- * before.
- * h: the domain, as the interpreter's. */
+/* Sets the members of f that depend on the operands. The caller has set its type, width and numbers.
+ * h: the domain; paths: for compiled_args. */
 void compiled_form(ptx_request *f, const operands *o, const interp_head *h, interp_path paths[]);
 
-/* Writes a kernel's argument to `to`. num: the numbers of the program; paths: what compiled_form set. */
+/* Writes a kernel's argument to `to`. num: the numbers of the program; paths: from compiled_form. */
 void compiled_args(const ptx_request *f, const operands *o, const interp_head *h, const double *num,
                    const interp_path paths[], void *to);
 

@@ -14,10 +14,10 @@ TEXT(i64);
 TEXT(u64);
 #undef TEXT
 
-static ptx_skeleton text_of(duet_dtype type)
+static ptx_template text_of(duet_dtype type)
 {
 #define TEXT(type)                                                                                           \
-    (ptx_skeleton)                                                                                           \
+    (ptx_template)                                                                                           \
     {                                                                                                        \
         compiled_reduce_##type##_text, NULL,                                                                 \
             (size_t)(compiled_reduce_##type##_end - compiled_reduce_##type##_text)                           \
@@ -52,12 +52,12 @@ void compiled_reduce_alone(const program *p, int output, program *alone)
     }
 }
 
-ptx_skeleton compiled_reduce_skeleton(duet_dtype type, int form, const program *p, char name[64])
+ptx_template compiled_reduce_template(duet_dtype type, int form, const program *p, char name[64])
 {
     static const char *const forms[PTX_FORMS] = {
         [PTX_ROWS] = "rows", [PTX_COLUMNS] = "columns", [PTX_FEW] = "few", [PTX_FEW_ACROSS] = "few_across"
     };
-    ptx_skeleton s = text_of(type);
+    ptx_template s = text_of(type);
     snprintf(name, 64, "%s_%s", forms[form], op_infos[reduction_of(p)->op].name);
     s.entry = name;
     return s;
@@ -65,7 +65,7 @@ ptx_skeleton compiled_reduce_skeleton(duet_dtype type, int form, const program *
 
 /* ---- operands ---- */
 
-/* A step and its axes, and a kernel for it. */
+/* A step to launch: its axes, and the form and the operands of its kernels. */
 typedef struct reduction {
     const step *s;
     const program_reduce_axes *axes;
@@ -90,8 +90,8 @@ static layout domain_of(const reduction *r, int k, duet_dtype type)
     return l;
 }
 
-/* The first operand is a dense array of all elements, which does not exist: elements are read as if they
- * were written there. */
+/* The first operand is a dense array of all elements. It has no memory: its layout gives the order in which
+ * the kernel reads elements. */
 static void set_operands(reduction *r, const frame *f)
 {
     layout *all[OPERANDS];
@@ -111,7 +111,8 @@ static void set_operands(reduction *r, const frame *f)
     r->domain.inputs = (uint8_t)r->s->ins;
 }
 
-/* Vectors begin at the start of each row. If rows are not whole vectors, only the first one is aligned. */
+/* Vectors start at the first element of each row. If the length of a row is not a multiple of the width, those
+ * of later rows are not aligned. */
 static void drop_vectors(ptx_request *f)
 {
     for (int k = 0; k < f->inputs; k++) {
@@ -136,7 +137,7 @@ static void set_form(ptx_request *f, const reduction *r, const program *p, inter
 
 /* ---- launch ---- */
 
-/* The kernel of one output. */
+/* The kernel that computes one output, and its argument. */
 typedef struct one_output {
     program alone;
     compiled_source source;
@@ -170,7 +171,7 @@ static int64_t thread_blocks(const reduction *r, const reduce_args *a)
     return quotient_up(a->outputs, REDUCE_WARPS * 32);
 }
 
-/* A kernel for each output reads all inputs, so for more outputs the interpreter is faster. */
+/* Each output has a kernel of its own, which reads all inputs. The interpreter reads them once. */
 #define OUTPUTS_MOST 2
 
 static bool is_supported(const step *s, const program_reduce_axes *axes)
@@ -201,7 +202,7 @@ static bool find_output(one_output *o, const reduction *r, int k, const double *
     return true;
 }
 
-/* Asks for the kernels of all outputs, so that all are made; launches them if all are ready. */
+/* Looks up the kernels of all outputs, so that all of them are made, and launches them if all are ready. */
 bool compiled_reduce_launch(const step *s, const double *num, const program_reduce_axes *axes,
                             enum ptx_form form, const frame *f, const workspace *w, cudaStream_t q)
 {
@@ -216,7 +217,7 @@ bool compiled_reduce_launch(const step *s, const double *num, const program_redu
         one_output *o = &output[k];
         if (!o->kernel) continue;
         if (done) done = compiled_kernel_launch(o->kernel, &o->source, &o->args, q);
-        else compiled_kernel_let(o->kernel);
+        else compiled_kernel_release(o->kernel);
     }
     return done;
 }

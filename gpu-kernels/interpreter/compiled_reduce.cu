@@ -1,18 +1,18 @@
-/* compiled_reduce.cu - kernels that reduce the elements of a program, as text for compiled_reduce.h. They
- * take the elements in the order of reduce.cuh. nvcc compiles them to PTX, with marks for the elements. */
+/* compiled_reduce.cu - templates of kernels that reduce the elements of a program. nvcc compiles them to PTX
+ * with placeholders for the elements (ptx_write.h). They take elements in the order of reduce.cuh. */
 #include "reduce.cuh"
 #include "reduce_ops.cuh"
 
 namespace
 {
 
-/* As compiled_reduce_args; the number of bytes is replaced by what a program needs. */
+/* As compiled_reduce_args. ptx_reduce.c replaces the size of the parameter by what a program needs. */
 struct args {
     reduce_args plain;
     uint64_t operands[1];
 };
 
-/* A mark: `// duet:COUNT results, of the first operand and then of the second, and the first element`. */
+/* A placeholder of as many elements as p has, from element e on. PAIRS: the reduction has two operands. */
 #if defined T_INTEGER
 #define RESULT(x) "=l"(x)
 #elif defined T_f64
@@ -129,8 +129,8 @@ template <class Fold> __device__ __forceinline__ void reduce_rows_of(const args 
 
 /* ---- columns: neighbouring outputs in neighbouring threads ---- */
 
-/* Elements are numbered along the outputs first. After the last element, it is computed again, but not
- * taken, so that no load waits for a branch. */
+/* Elements are numbered along the outputs first. Past the end of a block the last element is computed again,
+ * and not taken, so that no load depends on a branch. */
 template <class Fold>
 __device__ __forceinline__ typename Fold::acc column(const reduce_args &a, int64_t i, int64_t first,
                                                      int64_t end, int g, T with)
@@ -214,7 +214,7 @@ template <class Fold, bool ALONG> __device__ __forceinline__ void reduce_few_of(
 
 } // namespace
 
-/* Registers: 128 for each thread. */
+/* The launch bounds allow 128 registers for each thread. */
 #define TEXTS(name, ...)                                                                                     \
     extern "C" __global__ void __launch_bounds__(REDUCE_WARPS * 32, 2)                                       \
         rows_##name(const __grid_constant__ args a)                                                          \

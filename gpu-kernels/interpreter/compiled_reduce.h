@@ -1,8 +1,8 @@
-/* compiled_reduce.h - reductions with a program in front, compiled for one program: what compiled_reduce.cu
- * and compiled_reduce.c share.
+/* compiled_reduce.h - launches the compiled kernels of reductions. Such a kernel computes the elements of a
+ * program, and reduces them.
  *
- * nvcc makes the text of a kernel for each reduction; in it, marks stand for elements. The writer of
- * codegen/ptx_reduce.c replaces each mark by code that computes these elements of the program. */
+ * nvcc compiles the kernels of compiled_reduce.cu to PTX with placeholders for elements. codegen/ptx_reduce.c
+ * replaces each placeholder by code that computes these elements of the program. */
 #ifndef COMPILED_REDUCE_H
 #define COMPILED_REDUCE_H
 

@@ -11,7 +11,7 @@ typedef struct builder {
     const program *p;
     duet_dtype type;
     const formula_table *formulas;
-    bool failed, operands; /* operands: of reductions, instead of reductions */
+    bool failed, operands; /* operands: store those of reductions, and leave out the reductions */
     int acc, slot[PROGRAM_SLOTS];
     int state[PROGRAM_OUTPUTS][3]; /* of each reduction, after the last update */
 } builder;

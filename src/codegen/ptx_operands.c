@@ -208,8 +208,8 @@ static int truth(writer *w, int raw)
     return to;
 }
 
-/* A number in a register, to the integers of the program: rounds toward zero; the instruction clamps; NaN
- * becomes 0. */
+/* Converts a floating-point register to the program's integer type: rounds toward zero and clamps, as the
+ * instruction does. NaN becomes 0. */
 static int to_own_integer(writer *w, const char *from, const char *reg)
 {
     const int c = w->conditions++, to = fresh(w);
@@ -218,7 +218,7 @@ static int to_own_integer(writer *w, const char *from, const char *reg)
     return to;
 }
 
-/* An f32 in a register %w, of 16 bits, to the program's type. */
+/* Converts an f16, or a bf16 if `brain`, in the low 16 bits of %w to the program's type. */
 static int from_half(writer *w, int raw, bool brain)
 {
     if (brain) put(w, "shl.b32 %%word, %%w%d, 16;\n", raw);
@@ -229,7 +229,7 @@ static int from_half(writer *w, int raw, bool brain)
     return to;
 }
 
-/* The same for f32 and f64, where that is not the program's type. */
+/* Converts an f32 or f64 that is not of the program's type. */
 static int from_float(writer *w, int from, int raw)
 {
     char reg[16];
@@ -240,7 +240,7 @@ static int from_float(writer *w, int from, int raw)
     return to;
 }
 
-/* An integer, to the program's type. */
+/* Converts an integer to the program's type. */
 static int from_integer(writer *w, int from, int raw)
 {
     const char *sign = dtypes[from].kind == TYPE_SIGNED ? "s" : "u";
@@ -277,7 +277,7 @@ static int to_narrow_integer(writer *w, int to, int x)
     return raw;
 }
 
-/* The low bits of an integer of the program. */
+/* Returns a register with the low bits of an integer of the program. */
 static int low_bits(writer *w, int to, int x)
 {
     const int raw = fresh_raw(w, to);
@@ -298,8 +298,8 @@ static int to_bool(writer *w, int x)
     return raw;
 }
 
-/* Of f64 and integers rounded to f32 first, f16 and bf16 would be rounded twice; but integers that f32
- * rounds are beyond f16. */
+/* Converts by way of f32. This would round f64 twice, and integers to bf16 too. Every integer that f32 rounds
+ * is out of the range of f16. */
 static int to_half(writer *w, int to, int x)
 {
     const int raw = fresh_raw(w, to);

@@ -90,7 +90,7 @@ static int inverse(writer *w, int x)
     return to;
 }
 
-/* Shifts by bits; counts are 32 bits wide, so those of 64 bits are limited to 64. */
+/* PTX takes shift counts of 32 bits, so counts of 64 bits are limited to 64 first. */
 static int shift_by(writer *w, bool left, int a, int by)
 {
     const int to = fresh(w);
@@ -220,7 +220,7 @@ static int guard(writer *w, int op, int x, int y)
     return to;
 }
 
-/* Keeps as many low bits as the integer type has, and extends them. */
+/* Keeps the low bits that the integer type has, and extends their sign or zeros. */
 static int wrapped(writer *w, int integer, int a)
 {
     const int to = fresh(w);

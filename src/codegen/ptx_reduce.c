@@ -1,14 +1,14 @@
-/* ptx_reduce.c - writes kernels that reduce, from the text of a skeleton (ptx_write.h). */
+/* ptx_reduce.c - writes kernels that reduce, from a template (ptx_write.h). */
 #include "ptx_writer.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A mark of the skeleton. */
-typedef struct mark {
+/* A placeholder of the template. */
+typedef struct placeholder {
     int count, names;
     char name[9][24]; /* of registers */
-} mark;
+} placeholder;
 
 typedef struct line {
     const char *at;
@@ -37,7 +37,7 @@ static bool is_entry(const line *l, const char *name)
     return starts(l, start);
 }
 
-static bool read_mark(const line *l, mark *m)
+static bool read_placeholder(const line *l, placeholder *m)
 {
     static const char sign[] = "\t// duet:";
     char text[256];
@@ -51,8 +51,8 @@ static bool read_mark(const line *l, mark *m)
     return true;
 }
 
-/* Writes code for the elements of a mark, with registers of its own. */
-static void elements(writer *w, const mark *m, bool *full)
+/* Writes the code for one placeholder in a block, with its own register declarations. */
+static void elements(writer *w, const placeholder *m, bool *full)
 {
     ptx_text body = { 0 }, *all = w->t;
     arguments a = { .read = 0 };
@@ -75,8 +75,9 @@ static void elements(writer *w, const mark *m, bool *full)
     free(body.at);
 }
 
-/* The skeleton's vectors have the width of the request; at the end of a row there are single elements. */
-static void fill(writer *w, const mark *m, bool *full)
+/* A placeholder of one element is at the end of a row, or in a kernel of single elements. All others have
+ * the width of the request. */
+static void fill(writer *w, const placeholder *m, bool *full)
 {
     const ptx_request *whole = w->r;
     ptx_request one = *whole;
@@ -92,15 +93,15 @@ static void body_of(writer *w, const char **at, const char *end)
 {
     bool full = false;
     for (line l = { "", 0 }; *at < end && !starts(&l, "}");) {
-        mark m;
+        placeholder m;
         l = next_line(at, end);
-        if (read_mark(&l, &m)) fill(w, &m, &full);
+        if (read_placeholder(&l, &m)) fill(w, &m, &full);
         else if (!starts(&l, "\t//")) put(w, "%.*s\n", l.length, l.at);
     }
     w->failed |= full;
 }
 
-static void copy(writer *w, const ptx_skeleton *s)
+static void copy(writer *w, const ptx_template *s)
 {
     const char *at = s->text, *end = s->text + s->length;
     bool inside = false, found = false;
@@ -119,7 +120,7 @@ static void copy(writer *w, const ptx_skeleton *s)
     w->failed |= !found;
 }
 
-bool ptx_write_reduction(ptx_text *t, const ptx_request *r, const ptx_skeleton *s)
+bool ptx_write_reduction(ptx_text *t, const ptx_request *r, const ptx_template *s)
 {
     char args[64];
     writer w = { .t = t, .r = r, .l = r->list, .args = args };

@@ -24,8 +24,8 @@ typedef struct ptx_text {
  *   WALK     found by the sizes of the domain and the strides of the operand */
 enum ptx_access { PTX_DENSE, PTX_LOOSE, PTX_SINGLE, PTX_ROUND, PTX_CYCLE, PTX_RUNS, PTX_ANY, PTX_WALK };
 
-/* What a kernel does with the elements: writes them, or reduces them; `outputs` is then the number of operands
- * of the reduction. Element e of the domain is element e % n of result e / n for ROWS and FEW, and element
+/* What a kernel does with the elements: writes them, or reduces them. Then `outputs` is the number of
+ * operands of the reduction. Element e of the domain is element e % n of result e / n for ROWS and FEW, and element
  * e / m of result e % m for COLUMNS and FEW_ACROSS, of n elements and m results. */
 enum ptx_form { PTX_ELEMENTS, PTX_ROWS, PTX_COLUMNS, PTX_FEW, PTX_FEW_ACROSS, PTX_FORMS };
 
@@ -45,7 +45,7 @@ typedef struct ptx_request {
 } ptx_request;
 _Static_assert(sizeof(ptx_request) == sizeof(void *) + 48, "no padding");
 
-/* In kernels that reduce, this many bytes come before what follows. */
+/* The bytes of reduce_args, which kernels that reduce take before the argument below. */
 #define PTX_REDUCE_HEAD 832
 
 /* The argument of a kernel, which is as short as the program allows, because its first reads wait for
@@ -79,15 +79,16 @@ bool ptx_repeats(int access);
  *           f64; bf16 from f64 and integers */
 bool ptx_write(ptx_text *t, const ptx_request *r);
 
-/* A kernel as text, in which marks stand for elements. */
-typedef struct ptx_skeleton {
-    const char *text, *entry; /* entry: the name of the kernel; the text may contain others */
+/* A kernel as PTX in which placeholders stand for elements. The text may contain other kernels. */
+typedef struct ptx_template {
+    const char *text, *entry; /* entry: the name of the kernel */
     size_t length;
-} ptx_skeleton;
+} ptx_template;
 
-/* The same for a kernel that reduces: the skeleton with code for its marks. A mark is a line
- *     // duet:COUNT results element
- * of the names of registers: the results are COUNT elements from `element` on, of the first operand and then
- * of the second one. COUNT is the width or 1. */
-bool ptx_write_reduction(ptx_text *t, const ptx_request *r, const ptx_skeleton *s);
+/* Writes a kernel that reduces: the template, with code in place of each placeholder. A placeholder is the
+ * line
+ *     // duet:COUNT result... element
+ * which names registers. `element` contains the number of the first element. The results are COUNT elements
+ * of the first operand, then COUNT of the second one. COUNT is the width or 1. Errors as ptx_write. */
+bool ptx_write_reduction(ptx_text *t, const ptx_request *r, const ptx_template *s);
 #endif

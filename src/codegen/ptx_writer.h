@@ -76,7 +76,7 @@ void ptx_store_vector(writer *w, const arguments *a, vector *x);
 /* Writes the formula for the elements of a vector. */
 void ptx_elements(writer *w, vector *x);
 
-/* Declares the registers that were used since the writer was made. */
+/* Declares the registers that the writer has counted, and those with fixed names. */
 void ptx_declare(writer *w);
 
 #endif

@@ -1,4 +1,4 @@
-/* thread.c - the state of a thread: made at its first call, and used again after it has ended. */
+/* thread.c - the state of a thread: made at its first call. After the thread has ended, another one uses it. */
 #define _GNU_SOURCE /* syscall */
 #include "thread.h"
 #include "backend.h"
@@ -20,7 +20,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all variables bel
 /* Used by all threads for which there was no memory; on queue 0. */
 static thread fallback = { .shared = true, .gpu = DEFAULT_GPU };
 static thread *threads = &fallback;
-static thread *unused;       /* never freed: another thread may read `self` */
+static thread
+    *unused; /* states of threads that have ended; not freed, because another thread may read `self` */
 static bool has_been_shared; /* has a thread got `fallback`? */
 static int on_queue[QUEUES]; /* how many threads use each queue */
 static duet_counts ended;    /* the counts of threads that have ended */
@@ -41,7 +42,7 @@ static void add_counts(duet_counts *sum, const duet_counts *c)
         to[i] += __atomic_load_n(from + i, __ATOMIC_RELAXED);
 }
 
-/* Keeps t for another thread. */
+/* Adds t to the unused states. */
 static void thread_give_back(thread *t)
 {
     if (!t) return;
@@ -70,7 +71,7 @@ static void thread_end(void *mine)
     thread_give_back(t);
 }
 
-/* One that has ended, or a new one, cleared. */
+/* Returns a cleared state, an unused or a new one; NULL: no memory. */
 static thread *thread_take(void)
 {
     pthread_mutex_lock(&lock);
@@ -104,7 +105,7 @@ static const char *const transfers[] = { [DUET_TRANSFERS_ALLOWED] = "allow",
 
 static bool is_off(const char *text) { return text && !strcmp(text, "0"); }
 
-/* A child of fork() has one thread. New threads may get the addresses of those that it does not have. */
+/* A child of fork() has one thread. Its new threads may get the thread pointers of the parent's others. */
 static void forget_found(void) { memset(threads_found, 0, sizeof threads_found); }
 
 static void begin(void)
@@ -128,7 +129,7 @@ static int free_queue(void)
     return best;
 }
 
-/* The lock is held. */
+/* Enters t if its entry is free. The lock is held. */
 static void enter(thread *t, void *self)
 {
     thread **const entry = thread_entry(self);

@@ -22,7 +22,7 @@ enum deferring { DEFERS_NOT, DEFERS, DEFERS_ALWAYS };
 #define MATH_MODES (DUET_MATH_BF16 + 1) /* the number of math modes */
 
 typedef struct thread {
-    void *self;               /* thread_pointer() of its thread; NULL when it has ended */
+    void *self;               /* thread_pointer() of its thread if threads_found has this state; else NULL */
     char text[1024];          /* of the last error */
     duet_status status;       /* of the last error */
     duet_place place;         /* of the innermost DUET_ON, or of the environment */
@@ -57,9 +57,10 @@ extern _Thread_local thread *thread_mine __attribute__((tls_model(DUET_TLS)));
 /* Never NULL. Threads for which there is no memory share one. */
 thread *thread_new(void) __attribute__((cold));
 
-/* With the TLS model local-dynamic, reading thread_mine is a call, which a small statement would make about 14
- * times. So threads are also found by an address that each has in a register. An entry belongs to one thread
- * until that ends. Threads whose entry is taken use thread_mine. */
+/* With the TLS model local-dynamic, each read of thread_mine is a call, and a small statement would make about
+ * 14 of them. So thread_get also finds the state by the thread pointer, which is in a register. An entry of
+ * threads_found belongs to one thread until that thread ends. A thread uses thread_mine if another thread has
+ * its entry, and in a child of fork(). */
 #define THREADS_FOUND 256
 #if defined DUET_FINDS_THREADS && defined __x86_64__
 static inline void *thread_pointer(void)
@@ -81,7 +82,7 @@ static inline void *thread_pointer(void) { return NULL; }
 extern thread *threads_found[THREADS_FOUND];
 static inline thread **thread_entry(const void *self)
 {
-    const uintptr_t at = (uintptr_t)self; /* addresses differ by a page, or by the size of a stack */
+    const uintptr_t at = (uintptr_t)self; /* they differ by multiples of a page, or of the size of a stack */
     return &threads_found[(uint8_t)(at >> 12 ^ at >> 23)];
 }
 

@@ -11,7 +11,7 @@ duet_status columns_take(solver_workspace *b, int64_t rows, int64_t cols, column
 duet_status values_take(solver_workspace *b, int64_t n, columns *c);
 /* Takes memory for complex numbers whose parts have the type of the operands' parts. */
 duet_status complex_take(solver_workspace *b, int64_t rows, int64_t cols, columns *c);
-/* Takes memory for a matrix of f64 or c128, whichever the operands would be. */
+/* Takes memory for a matrix of f64, or of c128 if the operands are complex. */
 duet_status wide_take(solver_workspace *b, int64_t rows, int64_t cols, columns *c);
 duet_status doubles_take(solver_workspace *b, int64_t n, columns *c); /* n numbers of f64 */
 /* Fills the first rows of c from `from`. */

@@ -432,7 +432,7 @@ static duet_status general_eigen(solver_workspace *b, bool vectors)
     return half_written(columns_write(b, &z, false, 1));
 }
 
-/* Without memory for other methods, the matrix is still factored in place. */
+/* If there is no memory for eigenvalues in f64, cuSOLVER factors the matrix in place. */
 static duet_status factor_svd(solver_workspace *b, const columns *a, const columns *w,
                               enum svd_vectors vectors, const columns *u, const columns *vt)
 {

@@ -5,7 +5,7 @@
 #include "cusolver.h"
 #include "linalg_batch.h"
 
-/* Does one launch compute most matrices of the step, or its only one? */
+/* Does one launch compute the only matrix of the step, or most of its matrices? */
 bool gpu_linear_is_small(const step *s);
 
 /* Runs the step for each matrix of a stack, or for the only one if it is small: small ones at once, others one after the other. All results are

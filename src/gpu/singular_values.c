@@ -3,12 +3,13 @@
 
 #include "singular_values.h"
 
-/* Below, cuSOLVER's QR iteration takes less time (measured on an H200). */
+/* With fewer columns, cuSOLVER's QR iteration takes less time (measured on an H200). */
 #define GRAM_COLUMNS 64
 
 bool gram_suits(const columns *a) { return dtype_part(a->type) == DUET_F32 && a->cols >= GRAM_COLUMNS; }
 
-/* w = the square roots of the values, in the opposite order. Rounding may make values of 0 negative. */
+/* w = the square roots of the values, in the opposite order. Rounding can make a value of 0 negative, so
+ * negative values become 0 first. */
 static duet_status roots_write(const solver_workspace *b, const columns *values, const columns *w)
 {
     const int64_t n = values->rows;

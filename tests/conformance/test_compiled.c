@@ -9,7 +9,7 @@ static uint64_t programs, compiled;
 
 static bool has_integers(duet_dtype type) { return type == DUET_I64 || type == DUET_U64; }
 
-/* Integers have compiled kernels without division and powers. */
+/* Programs of integers with division or powers have no compiled kernel. */
 static bool is_tried(int op, duet_dtype type)
 {
     static const int without[] = { OP_pow, OP_floor_divide, OP_remainder, OP_fmod };
@@ -120,8 +120,8 @@ static void make_program(trial *t, duet_dtype type, bool large)
 
 /* ---- reductions ---- */
 
-/* Sizes of the axes that stay, and of those that are reduced: few elements, rows of less than a block, of
- * several blocks, or of so many that thread blocks share them. */
+/* Draws sizes of the axes that stay, and of those that are reduced: few elements, less than a block, several
+ * blocks, or so many that several thread blocks share a row. */
 static void reduced_sizes(int64_t size[], int kept, int inner)
 {
     const int64_t n = chance(20)   ? 1 + draw(18)
@@ -136,7 +136,7 @@ static void reduced_sizes(int64_t size[], int kept, int inner)
     }
 }
 
-/* Rows or columns of a dense array, or anything. */
+/* A dense layout by rows or by columns, or any layout. */
 static layout reduced_layout(duet_dtype type, int kept, int rank, const int64_t size[])
 {
     layout l = dense_of(type, rank, size);

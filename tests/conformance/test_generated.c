@@ -1,5 +1,5 @@
 /* test_generated.c - machine code that is made at run time: random programs of all operators give
- * the bits of the interpreter, with every instruction set. The code decodes.
+ * the bits of the interpreter, with every instruction set. A decoder checks the code too (x86_decode.h).
  *     test_generated [how many programs] [seed] */
 #include "program_trial.h"
 #include "quick.h"
@@ -21,7 +21,7 @@ static void test_random(const char *title, void make(trial *, duet_dtype), int t
     for (int k = 0; k < 2; k++) {
         const unsigned long long all = programs[k], some = with_code[k];
         printf("# %s of %s: %llu of %llu programs had code\n", title, k ? "integers" : "floats", some, all);
-        /* Reductions of inputs as they are have no code, nor those for AVX2 with more state than registers. */
+        /* Reductions of plain inputs have no machine code, nor have those of AVX2 whose state needs more registers than there are. */
         if (is_x86 && formulas_f32.constants)
             CHECK(all && some * 100 >= all * least, "%llu of %llu programs had code", some, all);
     }

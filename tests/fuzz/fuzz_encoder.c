@@ -1,7 +1,7 @@
-/* fuzz_encoder.c - the fuzz target of generated code. The bytes decide a valid program of the interpreter, its
- * operands, and bits of their elements. The machine code for it must give the bits of the interpreter with
- * every instruction set that the processor has, decode, and access nothing beyond the operands. Its PTX must be
- * consistent. */
+/* fuzz_encoder.c - the fuzz target of the code generators. The input determines a valid program, its operands and
+ * some of their elements. With every instruction set of the processor, the machine code must give the bits of
+ * the interpreter, and access no memory beyond the operands. It must also decode (x86_decode.h). The PTX of
+ * programs without reductions must pass ptx_check.h. */
 #include "fuzz.h"
 #include "program_trial.h"
 #include "ptx_check.h"
@@ -57,16 +57,17 @@ static void put_bytes(trial *t, const uint8_t *bytes, size_t size)
 
 /* ---- access beyond operands ---- */
 
-enum { PAGE = 4096, ROOM = 16 * PAGE };
-static char *rooms; /* one for each buffer, between pages that cannot be accessed */
+enum { PAGE = 4096, GUARDED = 16 * PAGE };
+static char *guarded; /* an area for each buffer, between pages that cannot be accessed */
 
-static void make_rooms(void)
+static void make_guarded(void)
 {
-    rooms = mmap(NULL, PAGE + BUFFERS * (ROOM + PAGE), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    expect(rooms != MAP_FAILED, "there is no memory");
-    rooms += PAGE;
+    guarded = mmap(NULL, PAGE + BUFFERS * (GUARDED + PAGE), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    expect(guarded != MAP_FAILED, "there is no memory");
+    guarded += PAGE;
     for (int k = 0; k < BUFFERS; k++)
-        expect(!mprotect(rooms + k * (ROOM + PAGE), ROOM, PROT_READ | PROT_WRITE), "pages have no access");
+        expect(!mprotect(guarded + k * (GUARDED + PAGE), GUARDED, PROT_READ | PROT_WRITE),
+               "pages have no access");
 }
 
 /* How many elements the operands in a buffer have, with those between them. */
@@ -84,20 +85,20 @@ static int64_t span_of(const trial *t, int buffer)
     return most;
 }
 
-/* Copies a buffer's operand to the end of its room, or to the beginning. Returns its address, or NULL if it is
- * too large. */
-static void *put_in_room(const trial *t, int k, bool at_end)
+/* Copies a buffer's operands to the end or the start of its guarded area. Returns their address; NULL: they do
+ * not fit. */
+static void *copy_guarded(const trial *t, int k, bool at_end)
 {
     const buffer *b = &t->buffer[k];
     const size_t each = dtypes[b->type].bytes, bytes = (size_t)span_of(t, k) * each;
-    if (bytes > ROOM) return NULL;
-    char *to = rooms + k * (ROOM + PAGE) + (at_end ? ROOM - bytes : 0);
+    if (bytes > GUARDED) return NULL;
+    char *to = guarded + k * (GUARDED + PAGE) + (at_end ? GUARDED - bytes : 0);
     memcpy(to, b->before + (size_t)b->start * each, bytes);
     return to;
 }
 
-/* Runs the step, which ends the process if it accesses anything beyond its operands. */
-static void run_in_rooms(trial *t)
+/* Runs the step on guarded operands. An access beyond them ends the process. */
+static void run_guarded(trial *t)
 {
     void *data[BUFFERS];
     const bool at_end = chance(75);
@@ -105,7 +106,7 @@ static void run_in_rooms(trial *t)
     for (int isa = 0; isa < ISAS; isa++)
         for (int made = 0; made < 2; made++) {
             for (int k = 0; k < t->buffers; k++)
-                if (!(data[k] = put_in_room(t, k, at_end))) return;
+                if (!(data[k] = copy_guarded(t, k, at_end))) return;
             use_isa(isa);
             generated_mode = made ? GENERATED_AT_ONCE : GENERATED_NEVER;
             expect(device_machine(HOST)->run(&t->s, &f) == DUET_OK, "a step failed");
@@ -115,7 +116,7 @@ static void run_in_rooms(trial *t)
 
 /* ---- inputs ---- */
 
-/* The numbers that are drawn after the end of the input. */
+/* The seed of the numbers that are drawn after the end of the input. */
 static uint64_t hash(const uint8_t *bytes, size_t size)
 {
     uint64_t h = 0x9e3779b97f4a7c15u;
@@ -129,7 +130,7 @@ static void prepare(void)
     if (prepared) return;
     prepared = true;
     list_operators();
-    make_rooms();
+    make_guarded();
     omp_set_num_threads(1);
     cpu_serial_seconds = 1;
 }
@@ -151,7 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     check_machine_code(&t.code, type);
     if (!t.code.reductions) free(check_ptx(&t.code, type, &waits));
     t.s.program = &t.code;
-    run_in_rooms(&t);
+    run_guarded(&t);
     run_both(&t);
     drawn_bytes = drawn_end;
     fflush(stdout);

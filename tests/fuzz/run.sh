@@ -1,9 +1,9 @@
 #!/bin/sh
-# tests/fuzz/run.sh [SECONDS [TARGET...]] - builds the fuzz targets with clang, libFuzzer and the sanitizers of
-# addresses and undefined behaviour, and runs them for SECONDS (60 by default), at the same time. The targets are
-# npy, npz, market, stream, einsum and encoder. The output of each is in its file TARGET.log. DUET_FUZZ_SEED is
-# the first number of the random inputs; by default every run has others. `encoder` runs machine code with the
-# instruction sets that the processor has.
+# tests/fuzz/run.sh [SECONDS [TARGET...]] - builds the fuzz targets with clang, libFuzzer, AddressSanitizer and
+# UndefinedBehaviorSanitizer, and runs them for SECONDS (60 by default), at the same time. The targets are npy,
+# npz, market, stream, einsum and encoder. The output of each is in its file TARGET.log. DUET_FUZZ_SEED is the
+# seed of libFuzzer; by default each run has a new one. `encoder` runs machine code with the instruction sets
+# that the processor has.
 #
 # The build folder is build-fuzz in the source folder, or $DUET_FUZZ_BUILD. Its folder `corpus` has the inputs
 # that reached new code; they are the seeds of the next run. An input that fails is in its folder `found`.

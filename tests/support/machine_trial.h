@@ -79,7 +79,7 @@ static inline layout any_layout(duet_dtype t, int rank, const int64_t *size, boo
     return l;
 }
 
-/* Elements are random also where an input decides the rest (test_rng.h): they would use it up. */
+/* Draws elements from the seed, not from an input (test_rng.h), which they would use up. */
 static void fill(buffer *b, int strange)
 {
     const uint8_t *const kept = drawn_bytes;

@@ -8,7 +8,7 @@
 /* An instruction. It ends at `end`; the other places are -1 if it has none.
  *   target   where it jumps to
  *   pool     the place of its operand in the pool
- *   frame    the last byte of its operand in the stack frame, from the stack pointer on, and one more
+ *   frame    offset from RSP of the end of its operand in the stack frame
  *   grows    by how many bytes it enlarges the stack frame */
 typedef struct decoded {
     int end, target, pool, frame, grows;

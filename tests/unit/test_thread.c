@@ -1,5 +1,5 @@
-/* test_thread.c - the state of threads: each thread has its own, a new one begins with the defaults, also where
- * it gets the address of one that has ended, and in a child of fork(). */
+/* test_thread.c - each thread has a state of its own. A new thread starts with the defaults, also with the
+ * thread pointer of one that has ended, and in a child of fork(). */
 #include "status.h"
 #include "tap.h"
 #include "thread.h"
@@ -75,7 +75,7 @@ static void *wait_for_child(void *none)
     return none;
 }
 
-/* The C library gives new threads of the child the stacks of those that it does not have. */
+/* In the child, the C library gives new threads the stacks of the parent's other threads. */
 static void in_child(void)
 {
     pthread_t t[8];
@@ -101,7 +101,7 @@ static void in_child(void)
 
 int main(void)
 {
-    in_child(); /* first: no stack of other threads is free */
+    in_child(); /* first: later, the stacks of threads that have ended would be used instead */
     tap_point("threads of a child");
     one_after_another(1000);
     tap_point("1000 threads, one after another");
