@@ -107,9 +107,10 @@ typedef struct scatter_args {
 enum scatter_form { SCATTER_ANY, SCATTER_ROWS, SCATTER_UNITS, SCATTER_LONG };
 const void *scatter_kernel(int kernel, duet_dtype type, size_t bytes, enum scatter_form form);
 
-/* Sorts lines of n keys together with their indices. A thread block sorts a line of up to
- * SORT_KEPT elements, SORT_EACH in each thread. A longer line is sorted digit by digit, from the lowest digit. Each pass counts the
- * digits of each tile and moves keys and indices from keys[0] and order[0] to keys[1] and order[1]. */
+/* Sorts lines of n keys together with their indices. A thread block sorts a line of up to SORT_KEPT
+ * elements, SORT_EACH in each thread. A longer line is sorted digit by digit, from the lowest digit. Each
+ * pass counts the digits of each tile and moves keys and indices from keys[0] and order[0] to keys[1] and
+ * order[1]. */
 #define SORT_KEPT       4096
 #define SORT_EACH       4
 #define SORT_DIGIT      8

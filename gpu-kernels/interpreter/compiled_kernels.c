@@ -531,19 +531,29 @@ void kernels_forget(int device)
     pthread_mutex_unlock(&lock);
 }
 
-/* A program of several reductions has one kernel for each output: this looks for that of output 0. */
-bool kernels_generated(const program *all)
+/* The lock is held. */
+static bool is_ready(const program *p)
 {
-    program alone;
-    const program *const p = all->reductions ? &alone : all;
     bool found = false;
-    if (all->reductions) compiled_reduce_alone(all, 0, &alone);
-    pthread_mutex_lock(&lock);
     for (int i = 0; i < TABLE && !found; i++) {
         const compiled_kernel *k = table[i];
         found = k && k->state == READY && k->key.program.length == p->length &&
                 !memcmp(&k->key.program, p, program_bytes(p));
     }
-    pthread_mutex_unlock(&lock);
     return found;
+}
+
+/* A program of several reductions has one kernel for each output. */
+bool kernels_generated(const program *p)
+{
+    const int kernels = p->reductions ? p->outputs : 1;
+    bool ready = kernels <= COMPILED_REDUCE_OUTPUTS;
+    pthread_mutex_lock(&lock);
+    for (int k = 0; k < kernels && ready; k++) {
+        program alone = *p;
+        if (p->reductions) compiled_reduce_alone(p, k, &alone);
+        ready = is_ready(&alone);
+    }
+    pthread_mutex_unlock(&lock);
+    return ready;
 }

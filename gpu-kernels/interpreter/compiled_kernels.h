@@ -34,6 +34,9 @@ bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, void *
 /* Gives back, without a launch, a kernel that compiled_kernel_for returned with *ready set. */
 void compiled_kernel_release(compiled_kernel *k);
 
+/* Reductions of so many outputs are compiled. */
+#define COMPILED_REDUCE_OUTPUTS 2
+
 /* Sets *alone to the part of p that computes one output. */
 void compiled_reduce_alone(const program *p, int output, program *alone);
 

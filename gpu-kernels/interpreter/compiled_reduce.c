@@ -48,7 +48,9 @@ void compiled_reduce_alone(const program *p, int output, program *alone)
         if (is_reduction(c) && c->arg[2].index != output) continue;
         instruction *to = &alone->code[alone->length++];
         *to = *c;
-        if (is_reduction(c)) to->arg[2].index = 0;
+        if (!is_reduction(c)) continue;
+        to->arg[2].index = 0;
+        break; /* what follows is for other outputs */
     }
 }
 
@@ -111,8 +113,8 @@ static void set_operands(reduction *r, const frame *f)
     r->domain.inputs = (uint8_t)r->s->ins;
 }
 
-/* Vectors start at the first element of each row. If the length of a row is not a multiple of the width, those
- * of later rows are not aligned. */
+/* Vectors start at the first element of each row. If the length of a row is not a multiple of the width,
+ * those of later rows are not aligned. */
 static void drop_vectors(ptx_request *f)
 {
     for (int k = 0; k < f->inputs; k++) {
@@ -172,11 +174,9 @@ static int64_t thread_blocks(const reduction *r, const reduce_args *a)
 }
 
 /* Each output has a kernel of its own, which reads all inputs. The interpreter reads them once. */
-#define OUTPUTS_MOST 2
-
 static bool is_supported(const step *s, const program_reduce_axes *axes)
 {
-    bool supported = s->outs <= OUTPUTS_MOST && axes->n > 0;
+    bool supported = s->outs <= COMPILED_REDUCE_OUTPUTS && axes->n > 0;
     for (int k = 0; k < s->outs; k++)
         supported &= s->out[k].at.type == reduce_type(axes->row[k], step_type(s));
     return supported;
@@ -207,7 +207,7 @@ bool compiled_reduce_launch(const step *s, const double *num, const program_redu
                             enum ptx_form form, const frame *f, const workspace *w, cudaStream_t q)
 {
     reduction r = { .s = s, .axes = axes, .form = form };
-    one_output output[OUTPUTS_MOST];
+    one_output output[COMPILED_REDUCE_OUTPUTS];
     if (!is_supported(s, axes)) return false;
     set_operands(&r, f);
     if (!operands_reachable(&r.o)) return false;

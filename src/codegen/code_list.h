@@ -59,7 +59,8 @@ const formula_table *code_formulas(duet_dtype type);
  * Errors    false if there is no memory, or if the list would be too long */
 bool code_list_make(code_list *l, const program *p, duet_dtype type);
 
-/* The same for a program with one reduction, but the list stores the reduction's operands as outputs 0 and 1. */
+/* The same for a program with one reduction, but the list stores the reduction's operands as outputs 0 and
+ * 1. */
 bool code_list_make_operands(code_list *l, const program *p, duet_dtype type);
 
 /* Leaves out each WRAP that changes only bits on which no result depends. bits: how many low bits of a

@@ -25,8 +25,8 @@ typedef struct ptx_text {
 enum ptx_access { PTX_DENSE, PTX_LOOSE, PTX_SINGLE, PTX_ROUND, PTX_CYCLE, PTX_RUNS, PTX_ANY, PTX_WALK };
 
 /* What a kernel does with the elements: writes them, or reduces them. Then `outputs` is the number of
- * operands of the reduction. Element e of the domain is element e % n of result e / n for ROWS and FEW, and element
- * e / m of result e % m for COLUMNS and FEW_ACROSS, of n elements and m results. */
+ * operands of the reduction. Element e of the domain is element e % n of result e / n for ROWS and FEW,
+ * and element e / m of result e % m for COLUMNS and FEW_ACROSS, of n elements and m results. */
 enum ptx_form { PTX_ELEMENTS, PTX_ROWS, PTX_COLUMNS, PTX_FEW, PTX_FEW_ACROSS, PTX_FORMS };
 
 /* The kernel to write. It contains no padding, because it is part of a key. */

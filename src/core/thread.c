@@ -1,4 +1,5 @@
-/* thread.c - the state of a thread: made at its first call. After the thread has ended, another one uses it. */
+/* thread.c - the state of a thread: made at its first call. After the thread has ended, another one uses
+ * it. */
 #define _GNU_SOURCE /* syscall */
 #include "thread.h"
 #include "backend.h"
@@ -106,7 +107,11 @@ static const char *const transfers[] = { [DUET_TRANSFERS_ALLOWED] = "allow",
 static bool is_off(const char *text) { return text && !strcmp(text, "0"); }
 
 /* A child of fork() has one thread. Its new threads may get the thread pointers of the parent's others. */
-static void forget_found(void) { memset(threads_found, 0, sizeof threads_found); }
+static void forget_found(void)
+{
+    memset(threads_found, 0, sizeof threads_found);
+    if (thread_mine && thread_mine->self) *thread_entry(thread_mine->self) = thread_mine;
+}
 
 static void begin(void)
 {
@@ -159,7 +164,7 @@ thread *thread_new(void)
     on_queue[t->queue]++;
     t->next = threads;
     threads = t;
-    enter(t, thread_pointer());
+    if (has_key) enter(t, thread_pointer()); /* otherwise thread_end does not run */
     pthread_mutex_unlock(&lock);
     return thread_mine = t;
 }

@@ -57,10 +57,10 @@ extern _Thread_local thread *thread_mine __attribute__((tls_model(DUET_TLS)));
 /* Never NULL. Threads for which there is no memory share one. */
 thread *thread_new(void) __attribute__((cold));
 
-/* With the TLS model local-dynamic, each read of thread_mine is a call, and a small statement would make about
- * 14 of them. So thread_get also finds the state by the thread pointer, which is in a register. An entry of
- * threads_found belongs to one thread until that thread ends. A thread uses thread_mine if another thread has
- * its entry, and in a child of fork(). */
+/* With the TLS model local-dynamic, each read of thread_mine is a call, and a small statement would make
+ * about 14 of them. So thread_get also finds the state by the thread pointer, which is in a register. An
+ * entry of threads_found belongs to one thread until that thread ends. A thread uses thread_mine if
+ * another thread has its entry. */
 #define THREADS_FOUND 256
 #if defined DUET_FINDS_THREADS && defined __x86_64__
 static inline void *thread_pointer(void)

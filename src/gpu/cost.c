@@ -39,11 +39,16 @@ static const double cube_seconds[KERNELS_ALL] = {
     [OP_svdvals] = 14e-12, [KERNEL_svd] = 19e-12,        [KERNEL_svd_full] = 19e-12,
 };
 
+/* Those of iterative methods. A single matrix waits for each rotation, and otherwise for each column. */
+#define ITERATES 1e-11
+
 double gpu_linear_cost(const step *s, const costs *c)
 {
     const double m = (double)linalg_rows(s), n = (double)linalg_cols(s), most = m > n ? m : n,
                  count = (double)linalg_batch_of(s).count, cube = cube_seconds[s->kernel],
                  each = column_seconds[s->kernel];
+    if (gpu_linear_is_small(s) && count == 1)
+        return 25e-6 + (cube > ITERATES ? 0.5e-6 * most * most : 1.7e-6 * most);
     if (gpu_linear_is_small(s)) return 40e-6 + count * most * most * most * (cube > 0 ? cube : CUBE_SECONDS);
     return count * (40e-6 + (m < n ? m : n) * (each > 0 ? each : COLUMN_SECONDS)) + cost_of_solver(s, c);
 }

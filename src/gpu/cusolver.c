@@ -108,18 +108,20 @@ duet_status gpu_workspace_open(solver_workspace *b, const step *s, const frame *
 }
 
 /* Host memory may be in use until the GPU has finished. */
-void gpu_workspace_close(solver_workspace *b)
+void gpu_workspace_keep(solver_workspace *b, const int blocks[2])
 {
     gpu_queue_wrote_anything(b->q);
-    if (b->blocks[ON_HOST]) {
+    if (b->blocks[ON_HOST] > blocks[ON_HOST]) {
         (void)cudaStreamSynchronize(b->q->stream);
         COUNT(synchronisations);
     }
     for (int where = ON_HOST; where <= ON_CARD; where++)
-        while (b->blocks[where] > 0)
+        while (b->blocks[where] > blocks[where])
             scratch_release(device_of_memory(b, (enum workspace_memory)where),
                             b->block[where][--b->blocks[where]], b->q->index);
 }
+
+void gpu_workspace_close(solver_workspace *b) { gpu_workspace_keep(b, (const int[2]){ 0, 0 }); }
 
 duet_status gpu_workspace_ask(solver_workspace *b, answers *a)
 {

@@ -44,6 +44,8 @@ enum workspace_memory { ON_HOST, ON_CARD };
 /* Opens the handles and takes memory for the status values. */
 duet_status gpu_workspace_open(solver_workspace *b, const step *s, const frame *f, queue *q);
 void gpu_workspace_close(solver_workspace *b);
+/* Gives back what was taken after b->blocks had these values. */
+void gpu_workspace_keep(solver_workspace *b, const int blocks[2]);
 duet_status gpu_workspace_take(solver_workspace *b, enum workspace_memory where, size_t bytes, void *p);
 duet_status gpu_workspace_forget(solver_workspace *b); /* clears the status values */
 duet_status gpu_workspace_ask(solver_workspace *b,

@@ -437,8 +437,13 @@ static duet_status factor_svd(solver_workspace *b, const columns *a, const colum
                               enum svd_vectors vectors, const columns *u, const columns *vt)
 {
     if (!vectors && gram_suits(a)) {
+        const int before[2] = { b->blocks[ON_HOST], b->blocks[ON_CARD] };
+        error_text text;
+        error_keep(&text);
         const duet_status r = gram_singular_values(b, a, w);
         if (r != DUET_NO_MEMORY) return r;
+        error_put_back(&text);
+        gpu_workspace_keep(b, before);
     }
     return solver_svd(b, a, w, vectors, u, vt);
 }

@@ -148,7 +148,7 @@ bool gpu_linear_is_small(const step *s)
     const linalg_batch b = linalg_batch_of(s);
     if (!small_work(s, &b, &a)) return false;
     const int most = single_most(&a);
-    return b.lead.rank || (a.m && a.n && a.m <= most && a.n <= most);
+    return b.lead.rank || (a.m && a.n && a.m <= most && a.n <= most && a.sides <= most);
 }
 
 /* ---- stacks ---- */

@@ -21,7 +21,8 @@ static void test_random(const char *title, void make(trial *, duet_dtype), int t
     for (int k = 0; k < 2; k++) {
         const unsigned long long all = programs[k], some = with_code[k];
         printf("# %s of %s: %llu of %llu programs had code\n", title, k ? "integers" : "floats", some, all);
-        /* Reductions of plain inputs have no machine code, nor have those of AVX2 whose state needs more registers than there are. */
+        /* Reductions of plain inputs have no machine code, nor have those of AVX2 whose state needs more
+         * registers than there are. */
         if (is_x86 && formulas_f32.constants)
             CHECK(all && some * 100 >= all * least, "%llu of %llu programs had code", some, all);
     }

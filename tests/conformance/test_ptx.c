@@ -1,5 +1,5 @@
-/* test_ptx.c - writes PTX for each element-wise operator, for random programs, and in builds with CUDA for each
- * reduction, with operands of random types and layouts. Checks the text (ptx_check.h), except that of
+/* test_ptx.c - writes PTX for each element-wise operator, for random programs, and in builds with CUDA for
+ * each reduction, with operands of random types and layouts. Checks the text (ptx_check.h), except that of
  * reductions. If ptxas is installed, it must accept all texts. test_compiled.c tests results, on a GPU. */
 #include "program_trial.h"
 #include "ptx_check.h"

@@ -3,11 +3,13 @@
  * is exact. */
 #include "fault_scenario.h"
 
-enum { N = 4 };
+/* Single matrices of N rows are for cuSOLVER; singular values of W rows are eigenvalues in f64. */
+enum { N = 33, W = 64 };
 
 typedef struct scene {
     duet_matrix *a, *b, *x, *y, *l, *u, *p, *sign, *log;
     duet_matrix *stack, *stack_x, *stack_q, *stack_r; /* 2 matrices each */
+    duet_matrix *wide, *values;
     duet_matrix *complex_a, *complex_l, *complex_u, *complex_sign, *row, *one;
 } scene;
 
@@ -37,6 +39,16 @@ static bool make_stack(scene *s)
     return a || (met.refused++, false);
 }
 
+/* Twice the identity matrix. */
+static bool make_wide(scene *s)
+{
+    const bool there = (s->wide = duet_new(DUET_F32, W, W)) && (s->values = duet_new(DUET_F32, W)) &&
+                       fill(s->wide, 0) && fill(s->values, 9);
+    float *a = there ? duet_update(s->wide) : NULL;
+    for (int i = 0; a && i < W; i++) a[i * W + i] = 2;
+    return a || (met.refused++, false);
+}
+
 static bool make(scene *s)
 {
     duet_matrix **squares[] = { &s->a, &s->x, &s->l, &s->u };
@@ -49,7 +61,7 @@ static bool make(scene *s)
         met.refused++;
         return false;
     }
-    if (!make_complex(s) || !make_stack(s)) return false;
+    if (!make_complex(s) || !make_stack(s) || !make_wide(s)) return false;
     if (!fill(s->a, 0) || !fill(s->b, 3) || !fill(s->x, 9) || !fill(s->y, 9) || !fill(s->sign, 9) ||
         !fill(s->log, 9))
         return false;
@@ -101,6 +113,12 @@ static void turn_stack(const scene *s)
     if (well) holds(s->stack_x, true, 0, 0);
 }
 
+static void turn_values(const scene *s)
+{
+    const bool well = went(duet_set(s->values, duet_svdvals(s->wide)));
+    holds(s->values, well, 9, 2);
+}
+
 /* The same for complex numbers. */
 static void turn_complex(const scene *s)
 {
@@ -131,6 +149,7 @@ static void *play(void *arg)
             turn(&s);
             turn_complex(&s);
             turn_stack(&s);
+            turn_values(&s);
         }
     fault_scenario_over();
     duet_matrix **all[] = { &s.a,
@@ -151,8 +170,10 @@ static void *play(void *arg)
                             &s.stack,
                             &s.stack_x,
                             &s.stack_q,
-                            &s.stack_r };
-    for (int i = 0; i < 19; i++) duet_free(all[i]);
+                            &s.stack_r,
+                            &s.wide,
+                            &s.values };
+    for (int i = 0; i < 21; i++) duet_free(all[i]);
     return NULL;
 }
 

@@ -1,7 +1,7 @@
-/* fuzz_encoder.c - the fuzz target of the code generators. The input determines a valid program, its operands and
- * some of their elements. With every instruction set of the processor, the machine code must give the bits of
- * the interpreter, and access no memory beyond the operands. It must also decode (x86_decode.h). The PTX of
- * programs without reductions must pass ptx_check.h. */
+/* fuzz_encoder.c - the fuzz target of the code generators. The input determines a valid program, its
+ * operands and some of their elements. With every instruction set of the processor, the machine code must
+ * give the bits of the interpreter, and access no memory beyond the operands. It must also decode
+ * (x86_decode.h). The PTX of programs without reductions must pass ptx_check.h. */
 #include "fuzz.h"
 #include "program_trial.h"
 #include "ptx_check.h"
@@ -85,8 +85,8 @@ static int64_t span_of(const trial *t, int buffer)
     return most;
 }
 
-/* Copies a buffer's operands to the end or the start of its guarded area. Returns their address; NULL: they do
- * not fit. */
+/* Copies a buffer's operands to the end or the start of its guarded area. Returns their address; NULL:
+ * they do not fit. */
 static void *copy_guarded(const trial *t, int k, bool at_end)
 {
     const buffer *b = &t->buffer[k];

@@ -1,5 +1,5 @@
-/* seeds.c FOLDER - writes the first inputs of the fuzz targets to the folders npy, npz, market, stream, einsum
- * and encoder of FOLDER. */
+/* seeds.c FOLDER - writes the first inputs of the fuzz targets to the folders npy, npz, market, stream,
+ * einsum and encoder of FOLDER. */
 #include <duet/duet.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* program_trial.h - random programs of all operators, and the comparison of the interpreter with the machine
- * code that is made at run time: both give the same bits with every instruction set, and write nothing else. */
+/* program_trial.h - random programs of all operators, and the comparison of the interpreter with the
+ * machine code that is made at run time: both give the same bits with every instruction set, and write
+ * nothing else. */
 #ifndef PROGRAM_TRIAL_H
 #define PROGRAM_TRIAL_H
 

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A request for a program whose list has no compiled functions. The types of outputs are those that PTX is
- * written for. */
 /* A type to which PTX of a program of type `from` converts its results. */
 static inline duet_dtype any_ptx_output(duet_dtype from)
 {
@@ -23,6 +21,7 @@ static inline duet_dtype any_ptx_output(duet_dtype from)
     return to[k < 9 ? k : k + 2];
 }
 
+/* A random request for the program. */
 static inline ptx_request any_ptx_request(const code_list *l, const program *p, duet_dtype type)
 {
     const int most = type == DUET_F32 || (dtype_is_integer(type) && chance(50)) ? 4 : 2;

@@ -1,5 +1,5 @@
-/* x86_decode.c - decodes machine code (x86_decode.h), as far as needed to check it without running it. It knows
- * the lengths of the instructions, and shares no code with the encoder. */
+/* x86_decode.c - decodes machine code (x86_decode.h), as far as needed to check it without running it. It
+ * knows the lengths of the instructions, and shares no code with the encoder. */
 #include "x86_decode.h"
 #include "x86_kernel.h"
 #include <stdlib.h>
