@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N = 24, ROWS = 900, LINE = 9000, SECOND_GPU = DEFAULT_GPU + 1, PINNED = 300000 };
+enum { N = 36, ROWS = 900, LINE = 9000, SECOND_GPU = DEFAULT_GPU + 1, PINNED = 300000 };
 
 static bool strict; /* no failure is expected */
 static int refused; /* calls that have failed */
