@@ -89,16 +89,19 @@ static void fill(writer *w, const placeholder *m, bool *full)
     w->r = whole;
 }
 
+/* A kernel without placeholders was not optimized: they are in functions, which cannot read its argument. */
 static void body_of(writer *w, const char **at, const char *end)
 {
-    bool full = false;
+    bool full = false, any = false;
     for (line l = { "", 0 }; *at < end && !starts(&l, "}");) {
         placeholder m;
         l = next_line(at, end);
-        if (read_placeholder(&l, &m)) fill(w, &m, &full);
-        else if (!starts(&l, "\t//")) put(w, "%.*s\n", l.length, l.at);
+        if (read_placeholder(&l, &m)) {
+            fill(w, &m, &full);
+            any = true;
+        } else if (!starts(&l, "\t//")) put(w, "%.*s\n", l.length, l.at);
     }
-    w->failed |= full;
+    w->failed |= full || !any;
 }
 
 static void copy(writer *w, const ptx_template *s)
