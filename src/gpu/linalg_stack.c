@@ -135,11 +135,14 @@ static duet_status run_small(const stack *k, const linalg_batch *b, small_args *
     return DUET_OK;
 }
 
+int gpu_single_most = 32;
+
 /* The largest single matrix for which the kernel of stacks is faster than cuSOLVER (measured on an H200). */
 static int single_most(const small_args *a)
 {
     const bool iterates = a->what == SMALL_EIGVALSH || a->what == SMALL_EIGH || a->what == SMALL_SVDVALS;
-    return iterates ? a->wide ? 8 : 12 : 32;
+    const int most = iterates ? a->wide ? 8 : 12 : 32;
+    return most < gpu_single_most ? most : gpu_single_most;
 }
 
 bool gpu_linear_is_small(const step *s)

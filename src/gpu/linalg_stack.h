@@ -5,6 +5,9 @@
 #include "cusolver.h"
 #include "linalg_batch.h"
 
+/* Single matrices with more rows or columns are for cuSOLVER. Tests change it. */
+extern int gpu_single_most;
+
 /* Does one launch compute the only matrix of the step, or most of its matrices? */
 bool gpu_linear_is_small(const step *s);
 

@@ -7,6 +7,7 @@
 #include "eviction.h"
 #include "fake_cuda.h"
 #include "in_thread.h"
+#include "linalg_stack.h"
 #include "matrix.h"
 #include "pool.h"
 #include "quick.h"
@@ -17,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N = 36, ROWS = 900, LINE = 9000, SECOND_GPU = DEFAULT_GPU + 1, PINNED = 300000 };
+enum { N = 24, ROWS = 900, LINE = 9000, SECOND_GPU = DEFAULT_GPU + 1, PINNED = 300000 };
 
 static bool strict; /* no failure is expected */
 static int refused; /* calls that have failed */
@@ -728,6 +729,7 @@ int main(int argc, char **argv)
 {
     const int stride = is_quick(argc, argv) ? 7 : 1;
     fake_devices(2);
+    gpu_single_most = 0; /* so that cuSOLVER is called */
     stream_from(1000);
     stream_staged_from(1000);
     recover();
