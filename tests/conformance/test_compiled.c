@@ -2,12 +2,10 @@
  * before reductions, of operands with any layouts and alignments, give the bits of the interpreter on the GPU
  * and of the CPU.
  *     test_compiled [how many programs] [seed] */
-#include "machine_trial.h"
+#include "program_writer.h"
 #include "quick.h"
 
 static uint64_t programs, compiled;
-
-static bool has_integers(duet_dtype type) { return type == DUET_I64 || type == DUET_U64; }
 
 /* Programs of integers with division or powers have no compiled kernel. */
 static bool is_tried(int op, duet_dtype type)
@@ -37,24 +35,6 @@ static int any_map(duet_dtype type)
     return plain[draw((int)(sizeof plain / sizeof *plain))];
 }
 
-static void write_wrap(writer *w)
-{
-    static const uint8_t narrow[] = { DUET_I8, DUET_U8, DUET_I16, DUET_U16, DUET_I32, DUET_U32, DUET_BOOL };
-    instruction *i = &w->p->code[w->p->length++];
-    *i = (instruction){ .op = OP_WRAP, .type = (uint8_t)w->type, .arg = { { FROM_ACC, 0 } } };
-    i->arg[1].index = narrow[draw(7)];
-}
-
-static void write_maps(writer *w, int length)
-{
-    for (int n = draw(length) + !w->acc; n-- > 0;) {
-        if (w->acc && chance(20)) write_one(w, OP_SAVE, 0);
-        else if (chance(5)) write_one(w, OP_LOAD, 0);
-        else if (w->acc && has_integers(w->type) && chance(25)) write_wrap(w);
-        else write_one(w, any_map(w->type), 0);
-    }
-}
-
 static layout dense_of(duet_dtype type, int rank, const int64_t *size)
 {
     layout l;
@@ -72,13 +52,6 @@ static duet_dtype operand_type(duet_dtype type, bool out)
     if (chance(has_integers(type) ? 50 : 70)) return type;
     if (out && has_integers(type) && chance(30)) return of_integers[draw(3)];
     return others[draw(!out ? 13 : type == DUET_F32 ? 11 : 9)];
-}
-
-/* Integers include shifts by more than the width. */
-static double any_number(duet_dtype type)
-{
-    if (!has_integers(type)) return number(type, 3);
-    return integer_number(chance(50) ? draw(70) - 3 : whole_or_special(type, 30));
 }
 
 static void make_program(trial *t, duet_dtype type, bool large)
@@ -103,12 +76,12 @@ static void make_program(trial *t, duet_dtype type, bool large)
                       : chance(60)       ? 0
                                          : 5);
     }
-    for (int k = draw(6); k-- >= 0;) add_number(t, any_number(type));
+    for (int k = draw(6); k-- >= 0;) add_number(t, any_number(type, 3));
     writer w = { .s = &t->s, .p = &t->code, .type = type };
     t->code =
         (program){ .inputs = t->s.ins, .numbers = t->s.nums, .slots = PROGRAM_SLOTS, .outputs = t->s.outs };
     for (int o = 0; o < outs; o++) {
-        write_maps(&w, (chance(10) ? 60 : 12) / outs);
+        write_maps(&w, (chance(10) ? 60 : 12) / outs, any_map);
         write_one(&w, OP_STORE, o);
     }
     layout *all[STEP_OUTPUTS + STEP_INPUTS];
@@ -180,7 +153,7 @@ static void make_reduction(trial *t, duet_dtype type)
                   has_integers(type) ? 30
                   : chance(60)       ? 0
                                      : 5);
-    for (int k = draw(4); k-- >= 0;) add_number(t, any_number(type));
+    for (int k = draw(4); k-- >= 0;) add_number(t, any_number(type, 3));
     t->s.inner = (uint8_t)inner;
     writer w = { .s = &t->s, .p = &t->code, .type = type };
     t->code = (program){ .inputs = t->s.ins,
@@ -189,10 +162,8 @@ static void make_reduction(trial *t, duet_dtype type)
                          .outputs = t->s.outs,
                          .reductions = true };
     for (int k = 0; k < outs; k++) {
-        write_maps(&w, chance(10) ? 40 : 10);
-        write_one(&w, op[k], 0);
-        w.acc = true;
-        t->code.code[t->code.length - 1].arg[2].index = (uint8_t)k;
+        write_maps(&w, chance(10) ? 40 : 10, any_map);
+        write_reduce(&w, op[k], k);
     }
 }
 

@@ -1,7 +1,7 @@
 /* test_machine_reductions.c - conformance of machines: reductions, alone and several in one pass,
  * of formulas in any layout. */
 #include "layer_norm.h"
-#include "machine_trial.h"
+#include "program_writer.h"
 #include "quick.h"
 
 static const int reductions[] = {
@@ -76,14 +76,6 @@ static void write_front(writer *w, int length)
         if (w->acc && chance(20)) write_one(w, OP_SAVE, 0);
         else write_one(w, tame_ops[draw((int)(sizeof tame_ops / sizeof *tame_ops))], 0);
     }
-}
-
-static void write_reduce(writer *w, int op, int output)
-{
-    const bool acc = w->acc;
-    write_one(w, op, 0);
-    w->acc = acc;
-    w->p->code[w->p->length - 1].arg[2].index = (uint8_t)output;
 }
 
 /* The reductions of ops, each after a formula of up to `front` instructions. */

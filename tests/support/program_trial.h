@@ -8,7 +8,7 @@
 #include "formula.h"
 #include "generated.h"
 #include "isas.h"
-#include "machine_trial.h"
+#include "program_writer.h"
 #include "x86_decode.h"
 
 /* The operators of floating-point types, and of integers. */
@@ -16,8 +16,6 @@ typedef struct operators {
     int map[OPS], maps, fold[OPS], folds;
 } operators;
 static operators of[2];
-
-static bool has_integers(duet_dtype type) { return type == DUET_I64 || type == DUET_U64; }
 
 static void list_operators(void)
 {
@@ -28,13 +26,6 @@ static void list_operators(void)
             if (op_infos[op].kind == KIND_MAP) o->map[o->maps++] = op;
             if (op_infos[op].kind == KIND_REDUCE) o->fold[o->folds++] = op;
         }
-}
-
-/* Integers include divisors 0 and -1, and shifts by more than the width. */
-static double any_number(duet_dtype type, int strange)
-{
-    if (!has_integers(type)) return number(type, strange);
-    return integer_number(chance(50) ? draw(70) - 3 : whole_or_special(type, 30));
 }
 
 /* The type of an operand. Those of integer programs may be narrower, or not integers. */
@@ -58,24 +49,6 @@ static int any_map(duet_dtype type)
     const operators *o = &of[has_integers(type)];
     if (has_integers(type) || chance(25)) return o->map[draw(o->maps)];
     return plain[draw((int)(sizeof plain / sizeof *plain))];
-}
-
-static void write_wrap(writer *w)
-{
-    static const uint8_t narrow[] = { DUET_I8, DUET_U8, DUET_I16, DUET_U16, DUET_I32, DUET_U32, DUET_BOOL };
-    instruction *i = &w->p->code[w->p->length++];
-    *i = (instruction){ .op = OP_WRAP, .type = (uint8_t)w->type, .arg = { { FROM_ACC, 0 } } };
-    i->arg[1].index = narrow[draw(7)];
-}
-
-static void write_maps(writer *w, int length)
-{
-    for (int n = draw(length) + !w->acc; n-- > 0;) {
-        if (w->acc && chance(20)) write_one(w, OP_SAVE, 0);
-        else if (chance(5)) write_one(w, OP_LOAD, 0);
-        else if (w->acc && has_integers(w->type) && chance(15)) write_wrap(w);
-        else write_one(w, any_map(w->type), 0);
-    }
 }
 
 /* Ordinary numbers; sometimes zeros of both signs, infinities, NaN, and very large and small ones. */
@@ -104,7 +77,7 @@ static inline void make_maps(trial *t, duet_dtype type)
     t->code =
         (program){ .inputs = t->s.ins, .numbers = t->s.nums, .slots = PROGRAM_SLOTS, .outputs = t->s.outs };
     for (int o = 0; o < outs; o++) {
-        write_maps(&w, (chance(10) ? PROGRAM_LENGTH - 8 : 13) / outs);
+        write_maps(&w, (chance(10) ? PROGRAM_LENGTH - 8 : 13) / outs, any_map);
         write_one(&w, OP_STORE, o);
     }
 }
@@ -146,10 +119,8 @@ static inline void make_reductions(trial *t, duet_dtype type)
                          .outputs = t->s.outs,
                          .reductions = true };
     for (int o = 0; o < outs; o++) {
-        write_maps(&w, 8);
-        write_one(&w, ops[o], 0);
-        w.acc = true;
-        t->code.code[t->code.length - 1].arg[2].index = (uint8_t)o;
+        write_maps(&w, 8, any_map);
+        write_reduce(&w, ops[o], o);
     }
 }
 
