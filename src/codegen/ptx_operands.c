@@ -1,13 +1,8 @@
-/* ptx_operands.c - reads and writes the operands of PTX kernels (ptx_writer.h). An element that is not of the
- * program's type is converted after it was read, and before it is written. */
-#include "dtype.h"
+/* ptx_operands.c - reads and writes the operands of PTX kernels (ptx_writer.h). */
 #include "ptx_writer.h"
-#include <stdio.h>
 
 enum { IN, OUT };
 static const char *const names[] = { "in", "out" };
-
-static int bytes_of(int type) { return (int)dtypes[type].bytes; }
 
 /* ---- arguments ---- */
 
@@ -141,21 +136,7 @@ static int next_of(writer *w, int i, const divisor *size)
 
 /* ---- elements as they are in memory ---- */
 
-/* Elements of the program's type need no conversion. */
-static bool is_own(const writer *w, int type) { return type == w->r->type; }
-
-/* The kind of register that holds an element. */
-static char kind_of(const writer *w, int type)
-{
-    if (is_own(w, type)) return 'v';
-    return bytes_of(type) == 8 ? 'd' : 'w';
-}
-
-static int fresh_raw(writer *w, int type)
-{
-    const char kind = kind_of(w, type);
-    return kind == 'v' ? fresh(w) : kind == 'd' ? w->doubles++ : w->words++;
-}
+static int kind_bits(const writer *w, char kind) { return kind == 'w' ? 32 : kind == 'd' ? 64 : bits(w); }
 
 /* The type of a load or store. Narrow integers are extended to 32 bits. */
 static const char *memory_type(int type)
@@ -184,153 +165,12 @@ static void move(writer *w, bool store, int type, const int reg[], int count)
         if (each > 1) put(w, ".v%d", each);
         put(w, ".%s ", memory_type(type));
         if (store) put(w, "[%%address+%d], ", at * bytes_of(type));
-        put_raws(w, kind_of(w, type), reg + at, each);
+        put_raws(w, ptx_kind(w, type), reg + at, each);
         put(w, store ? ";\n" : ", [%%address+%d];\n", at * bytes_of(type));
     }
 }
 
 static void load_at(writer *w, int type, int to) { move(w, false, type, &to, 1); }
-
-/* ---- conversions, as convert.h makes them ---- */
-
-/* 1 and 0 in the program's type. */
-static const char *one_and_zero(const writer *w)
-{
-    if (is_integer(w)) return "1, 0";
-    return is_f64(w) ? "0d3ff0000000000000, 0d0000000000000000" : "0f3f800000, 0f00000000";
-}
-
-static int truth(writer *w, int raw)
-{
-    const int c = w->conditions++, to = fresh(w);
-    put(w, "setp.ne.u32 %%c%d, %%w%d, 0;\nselp.%s %%v%d, %s, %%c%d;\n", c, raw, type(w), to, one_and_zero(w),
-        c);
-    return to;
-}
-
-/* Converts a floating-point register to the program's integer type: rounds toward zero and clamps, as the
- * instruction does. NaN becomes 0. */
-static int to_own_integer(writer *w, const char *from, const char *reg)
-{
-    const int c = w->conditions++, to = fresh(w);
-    put(w, "setp.num.%s %%c%d, %s, %s;\ncvt.rzi.%s.%s %%v%d, %s;\nselp.b64 %%v%d, %%v%d, 0, %%c%d;\n", from,
-        c, reg, reg, type(w), from, to, reg, to, to, c);
-    return to;
-}
-
-/* Converts an f16, or a bf16 if `brain`, in the low 16 bits of %w to the program's type. */
-static int from_half(writer *w, int raw, bool brain)
-{
-    if (brain) put(w, "shl.b32 %%word, %%w%d, 16;\n", raw);
-    else put(w, "cvt.u16.u32 %%half, %%w%d;\ncvt.f32.f16 %%word, %%half;\n", raw);
-    if (is_integer(w)) return to_own_integer(w, "f32", "%word");
-    const int to = fresh(w);
-    put(w, is_f64(w) ? "cvt.f64.f32 %%v%d, %%word;\n" : "mov.b32 %%v%d, %%word;\n", to);
-    return to;
-}
-
-/* Converts an f32 or f64 that is not of the program's type. */
-static int from_float(writer *w, int from, int raw)
-{
-    char reg[16];
-    snprintf(reg, sizeof reg, "%%%c%d", kind_of(w, from), raw);
-    if (is_integer(w)) return to_own_integer(w, from == DUET_F64 ? "f64" : "f32", reg);
-    const int to = fresh(w);
-    put(w, from == DUET_F64 ? "cvt.rn.f32.f64 %%v%d, %s;\n" : "cvt.f64.f32 %%v%d, %s;\n", to, reg);
-    return to;
-}
-
-/* Converts an integer to the program's type. */
-static int from_integer(writer *w, int from, int raw)
-{
-    const char *sign = dtypes[from].kind == TYPE_SIGNED ? "s" : "u";
-    const int to = fresh(w);
-    if (is_integer(w) && bytes_of(from) == 8) put(w, "mov.b64 %%v%d, %%d%d;\n", to, raw);
-    else if (is_integer(w)) put(w, "cvt.%s64.%s32 %%v%d, %%w%d;\n", sign, sign, to, raw);
-    else if (bytes_of(from) == 8) put(w, "cvt.rn.%s.%s64 %%v%d, %%d%d;\n", type(w), sign, to, raw);
-    else put(w, "cvt.rn.%s.%s32 %%v%d, %%w%d;\n", type(w), sign, to, raw);
-    return to;
-}
-
-static int converted(writer *w, int from, int raw)
-{
-    if (is_own(w, from)) return raw;
-    if (from == DUET_BOOL) return truth(w, raw);
-    if (from == DUET_F16 || from == DUET_BF16) return from_half(w, raw, from == DUET_BF16);
-    if (from == DUET_F32 || from == DUET_F64) return from_float(w, from, raw);
-    return from_integer(w, from, raw);
-}
-
-/* To an integer of at most 32 bits: rounds toward zero, clamps to the range of the type; NaN becomes 0. */
-static int to_narrow_integer(writer *w, int to, int x)
-{
-    const bool is_signed = dtypes[to].kind == TYPE_SIGNED;
-    const int c = w->conditions++, raw = w->words++, size = 8 * bytes_of(to);
-    put(w,
-        "setp.num.%s %%c%d, %%v%d, %%v%d;\ncvt.rzi.%s32.%s %%w%d, %%v%d;\nselp.b32 %%w%d, %%w%d, 0, %%c%d;\n",
-        type(w), c, x, x, is_signed ? "s" : "u", type(w), raw, x, raw, raw, c);
-    if (size == 32) return raw;
-    if (is_signed)
-        put(w, "min.s32 %%w%d, %%w%d, %d;\nmax.s32 %%w%d, %%w%d, %d;\n", raw, raw, (1 << (size - 1)) - 1, raw,
-            raw, -(1 << (size - 1)));
-    else put(w, "min.u32 %%w%d, %%w%d, %d;\n", raw, raw, (1 << size) - 1);
-    return raw;
-}
-
-/* Returns a register with the low bits of an integer of the program. */
-static int low_bits(writer *w, int to, int x)
-{
-    const int raw = fresh_raw(w, to);
-    if (bytes_of(to) == 8) put(w, "mov.b64 %%d%d, %%v%d;\n", raw, x);
-    else put(w, "cvt.u32.u64 %%w%d, %%v%d;\n", raw, x);
-    return raw;
-}
-
-static int to_bool(writer *w, int x)
-{
-    const int raw = fresh_raw(w, DUET_BOOL), c = w->conditions++;
-    put(w, "setp.%s.%s %%c%d, %%v%d, %s;\nselp.b32 %%w%d, 1, 0, %%c%d;\n", is_integer(w) ? "ne" : "neu",
-        type(w), c, x,
-        is_integer(w) ? "0"
-        : is_f64(w)   ? "0d0000000000000000"
-                      : "0f00000000",
-        raw, c);
-    return raw;
-}
-
-/* Converts by way of f32. This would round f64 twice, and integers to bf16 too. Every integer that f32 rounds
- * is out of the range of f16. */
-static int to_half(writer *w, int to, int x)
-{
-    const int raw = fresh_raw(w, to);
-    w->failed |= is_f64(w) || (is_integer(w) && to == DUET_BF16);
-    if (is_integer(w)) put(w, "cvt.rn.f32.%s %%word, %%v%d;\n", type(w), x);
-    else put(w, "mov.b32 %%word, %%v%d;\n", x);
-    put(w, "cvt.rn.%s.f32 %%half, %%word;\ncvt.u32.u16 %%w%d, %%half;\n", to == DUET_F16 ? "f16" : "bf16",
-        raw);
-    return raw;
-}
-
-static int to_float(writer *w, int to, int x)
-{
-    const int raw = fresh_raw(w, to);
-    const char *name = to == DUET_F64 ? "f64" : "f32", kind = kind_of(w, to);
-    put(w, "cvt%s.%s.%s %%%c%d, %%v%d;\n", to == DUET_F64 && !is_integer(w) ? "" : ".rn", name, type(w), kind,
-        raw, x);
-    return raw;
-}
-
-/* An element as it is stored. */
-static int stored(writer *w, int to, int x)
-{
-    if (is_own(w, to)) return x;
-    if (to == DUET_BOOL) return to_bool(w, x);
-    if (to == DUET_F16 || to == DUET_BF16) return to_half(w, to, x);
-    if (to == DUET_F32 || to == DUET_F64) return to_float(w, to, x);
-    if (is_integer(w)) return low_bits(w, to, x);
-    w->failed |= bytes_of(to) == 8;
-    return to_narrow_integer(w, to, x);
-}
 
 /* ---- loads ---- */
 
@@ -346,18 +186,15 @@ static void load_runs(writer *w, const arguments *a, int k, int e, const int to[
     const path *p = &a->in[k];
     const int type = w->r->in_type[k], run = quotient(w, e, &p->run),
               within = multiplied_and_subtracted(w, e, run, p->run.by),
-              left = index2(w, "sub.s32", p->run.by, within), here = fresh_raw(w, type),
-              there = fresh_raw(w, type), i = rest(w, run, &p->size);
-    const char kind = kind_of(w, type);
+              left = index2(w, "sub.s32", p->run.by, within), here = ptx_fresh_raw(w, type),
+              there = ptx_fresh_raw(w, type), i = rest(w, run, &p->size);
+    const char kind = ptx_kind(w, type);
     load_place(w, k, i, p->stride, here);
     load_place(w, k, next_of(w, i, &p->size), p->stride, there);
     for (int u = 0; u < w->r->width; u++) {
         const int c = w->conditions++;
         put(w, "setp.gt.s32 %%c%d, %%i%d, %d;\nselp.b%d %%%c%d, %%%c%d, %%%c%d, %%c%d;\n", c, left, u,
-            kind == 'w'   ? 32
-            : kind == 'd' ? 64
-                          : bits(w),
-            kind, to[u], kind, here, kind, there, c);
+            kind_bits(w, kind), kind, to[u], kind, here, kind, there, c);
     }
 }
 
@@ -442,18 +279,18 @@ static bool is_loaded(const writer *w, const arguments *a, int k)
 
 static void set_to_zero(writer *w, int type, int to)
 {
-    const char kind = kind_of(w, type);
-    put(w, "mov.b%d %%%c%d, 0;\n", kind == 'w' ? 32 : kind == 'd' ? 64 : bits(w), kind, to);
+    const char kind = ptx_kind(w, type);
+    put(w, "mov.b%d %%%c%d, 0;\n", kind_bits(w, kind), kind, to);
 }
 
 void ptx_load_singles(writer *w, arguments *a)
 {
     for (int k = 0; k < w->r->inputs; k++) {
         if (!(a->read >> k & 1) || w->r->access[k] != PTX_SINGLE) continue;
-        const int raw = fresh_raw(w, w->r->in_type[k]);
+        const int raw = ptx_fresh_raw(w, w->r->in_type[k]);
         put(w, "mov.b64 %%address, %%in%d;\n", k);
         load_at(w, w->r->in_type[k], raw);
-        a->single[k] = converted(w, w->r->in_type[k], raw);
+        a->single[k] = ptx_converted(w, w->r->in_type[k], raw);
     }
 }
 
@@ -467,7 +304,7 @@ static raws fresh_raws(writer *w, const arguments *a)
     raws r = { { { 0 } } };
     for (int k = 0; k < w->r->inputs; k++)
         for (int u = 0; u < w->r->width && is_loaded(w, a, k); u++)
-            r.of[k][u] = fresh_raw(w, w->r->in_type[k]);
+            r.of[k][u] = ptx_fresh_raw(w, w->r->in_type[k]);
     return r;
 }
 
@@ -495,7 +332,7 @@ static void convert_all(writer *w, const arguments *a, const raws *r, vector *x)
 {
     for (int k = 0; k < w->r->inputs; k++)
         for (int u = 0; u < w->r->width; u++)
-            x->in[k][u] = is_loaded(w, a, k) ? converted(w, w->r->in_type[k], r->of[k][u]) : a->single[k];
+            x->in[k][u] = is_loaded(w, a, k) ? ptx_converted(w, w->r->in_type[k], r->of[k][u]) : a->single[k];
 }
 
 void ptx_load_vector(writer *w, const arguments *a, vector *x)
@@ -554,7 +391,7 @@ void ptx_store_vector(writer *w, const arguments *a, vector *x)
     const int part = w->labels++, done = w->labels++;
     for (int u = 0; u < w->r->width; u++)
         for (int k = 0; k < w->r->outputs; k++)
-            if (a->written >> k & 1) x->out[u][k] = stored(w, w->r->out_type[k], x->out[u][k]);
+            if (a->written >> k & 1) x->out[u][k] = ptx_stored(w, w->r->out_type[k], x->out[u][k]);
     if (!w->r->out_walks) {
         put(w, "@!%%c%d bra L%d;\n", x->whole, part);
         store_whole(w, a, x);

@@ -1,5 +1,4 @@
 /* ptx_operations.c - writes operations and formulas as PTX (ptx_writer.h). */
-#include "dtype.h"
 #include "ptx_writer.h"
 #include <stdarg.h>
 #include <stdio.h>

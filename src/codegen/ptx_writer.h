@@ -1,5 +1,5 @@
 /* ptx_writer.h - what the parts of the PTX writer share: ptx_operations.c writes formulas, ptx_operands.c
- * reads and writes memory, ptx_write.c writes kernels.
+ * reads and writes memory, ptx_convert.c converts elements, ptx_write.c writes kernels.
  *
  * PTX has an unlimited number of registers, so each value gets its own. %v holds elements of the program's
  * type, %w and %d hold 32 and 64 bits as loaded from memory, %c holds predicates, %i indices. */
@@ -7,6 +7,7 @@
 #define PTX_WRITER_H
 
 #include "code_list.h"
+#include "dtype.h"
 #include "ptx_write.h"
 
 typedef struct ptx_writer {
@@ -49,6 +50,7 @@ typedef struct vector {
 __attribute__((format(printf, 2, 3))) void ptx_put(writer *w, const char *format, ...);
 #define put ptx_put
 
+static inline int bytes_of(int type) { return (int)dtypes[type].bytes; }
 static inline int fresh(writer *w) { return w->values++; }
 static inline bool is_f64(const writer *w) { return w->r->type == DUET_F64; }
 static inline bool is_integer(const writer *w) { return w->r->type == DUET_I64 || w->r->type == DUET_U64; }
@@ -64,6 +66,14 @@ void ptx_constant(writer *w, int to, uint64_t value);
 
 /* Writes the formula for one element, whose inputs are in registers in[]. Results are in out[]. */
 void ptx_element(writer *w, const int in[], int out[]);
+
+/* Elements as they are in memory: the kind of register that holds one ('v', 'w' or 'd'), and a new one.
+ * The other functions convert an element after it was read, and before it is written. They return its
+ * register. */
+char ptx_kind(const writer *w, int type);
+int ptx_fresh_raw(writer *w, int type);
+int ptx_converted(writer *w, int from, int raw);
+int ptx_stored(writer *w, int to, int x);
 
 /* Read the arguments, the inputs of a single element, and the vector; write the results. %e is the first
  * element of the vector. */

@@ -121,10 +121,33 @@ static void try_programs(int count, bool assembles)
     tap_point("PTX of random programs");
 }
 
+/* There is no PTX for these conversions of results. */
+static void test_refused(void)
+{
+    static const duet_dtype pairs[][2] = { { DUET_F32, DUET_I64 },  { DUET_F32, DUET_U64 },
+                                           { DUET_F64, DUET_I64 },  { DUET_F64, DUET_U64 },
+                                           { DUET_F64, DUET_F16 },  { DUET_F64, DUET_BF16 },
+                                           { DUET_I64, DUET_BF16 }, { DUET_U64, DUET_BF16 } };
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        const duet_dtype type = pairs[k][0];
+        program p = { .length = 2, .inputs = 1, .outputs = 1 };
+        p.code[0] = (instruction){ OP_neg, (uint8_t)type, { { FROM_INPUT, 0 } } };
+        p.code[1] = (instruction){ .op = OP_STORE, .type = (uint8_t)type };
+        code_list l;
+        ptx_text t = { 0 };
+        CHECK(code_list_make(&l, &p, type), "no list");
+        ptx_request r = any_ptx_request(&l, &p, type);
+        r.out_type[0] = (uint8_t)pairs[k][1];
+        CHECK(!ptx_write(&t, &r), "%s of a program of %s", dtypes[pairs[k][1]].name, dtypes[type].name);
+        free(t.at);
+        code_list_free(&l);
+    }
+    tap_point("conversions without PTX");
+}
+
 static bool is_map(int op, duet_dtype type)
 {
-    return op_infos[op].kind == KIND_MAP &&
-           op_infos[op].flags & (has_integers(type) ? OP_INTEGERS : OP_FLOATS);
+    return op_infos[op].kind == KIND_MAP && op_infos[op].flags & class_of(type);
 }
 
 int main(int argc, char **argv)
@@ -148,6 +171,7 @@ int main(int argc, char **argv)
     printf("# %d of %d kernels, and %d of reductions, were written%s\n", written, tried, reductions,
            assembles ? " and assembled" : "; there is no ptxas");
     tap_point("PTX of every operator");
+    test_refused();
     try_programs(turns * 100, assembles);
     if (file >= 0) close(file);
     unlink(path);
