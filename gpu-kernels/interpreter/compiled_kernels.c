@@ -1,12 +1,9 @@
 /* compiled_kernels.c - makes kernels in a thread of its own, and keeps them (compiled_kernels.h). */
 #define _GNU_SOURCE
 #include "compiled_kernels.h"
-#include "code_list.h"
-#include "dtype.h"
 #include "generated_mode.h"
-#include "launch.h"
+#include "kernel_code.h"
 #include "thread.h"
-#include <cudaTypedefs.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -22,7 +19,6 @@
 #define REFUSALS     64     /* programs that get no kernel before kernels are freed again */
 #define HOT          100    /* launches after which a kernel is made ... */
 #define HOT_BYTES    2.56e8 /* ... where one that moves this counts as 10 */
-#define LONGEST      4000   /* operations of a thread; the driver would take too long for more */
 
 enum state { COLD, WAITING, READY, FAILED };
 
@@ -39,8 +35,7 @@ struct compiled_kernel {
     bool recent;   /* it ran since free_some */
     int graphs;    /* that contain it, or will */
     int launching; /* threads that are about to launch it */
-    CUmodule module;
-    CUfunction function;
+    kernel_code code;
     compiled_kernel *next; /* of those that wait */
     uint64_t hash;
     size_t length; /* bytes of the key that are compared */
@@ -64,127 +59,16 @@ static struct worker {
 
 static unsigned made; /* kernels that became ready, or failed */
 
-/* ---- the driver ---- */
-
-typedef struct driver {
-    PFN_cuModuleLoadDataEx_v2010 load;
-    PFN_cuModuleUnload_v2000 unload;
-    PFN_cuModuleGetFunction_v2000 function;
-    PFN_cuLaunchKernelEx_v11060 launch;
-} driver;
-
-static driver functions;
-static pthread_once_t searched = PTHREAD_ONCE_INIT;
-
-/* All or none. */
-static void search(void)
+static bool make(const key *k, kernel_code *c)
 {
-    const driver d = { driver_function("cuModuleLoadDataEx"), driver_function("cuModuleUnload"),
-                       driver_function("cuModuleGetFunction"), driver_function("cuLaunchKernelEx") };
-    if (d.load && d.unload && d.function && d.launch) functions = d;
-}
-
-static const driver *driver_functions(void)
-{
-    pthread_once(&searched, search);
-    return functions.load ? &functions : NULL;
-}
-
-/* ---- making ---- */
-
-/* A kernel in the making. */
-typedef struct code {
-    CUmodule module;
-    CUfunction function;
-} code;
-
-static bool load(const driver *d, const char *text, code *c)
-{
-    if (d->load(&c->module, text, 0, NULL, NULL) != CUDA_SUCCESS) return false;
-    if (d->function(&c->function, c->module, PTX_ENTRY) == CUDA_SUCCESS) return true;
-    (void)d->unload(c->module);
-    return false;
-}
-
-/* Mode relaxed: calls of this thread succeed while other threads capture. *mode becomes the mode before. */
-static bool exchange_mode(enum cudaStreamCaptureMode *mode)
-{
-    if (cudaThreadExchangeStreamCaptureMode(mode) == cudaSuccess) return true;
-    (void)cudaGetLastError();
-    return false;
-}
-
-static bool compile(const char *text, code *c)
-{
-    const driver *d = driver_functions();
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    if (!d || !exchange_mode(&mode)) return false;
-    const bool done = load(d, text, c);
-    (void)exchange_mode(&mode);
-    return done;
-}
-
-/* How often the kernel contains the formula. Kernels of reductions contain it twice as often as this says, so
- * they may be twice as long as LONGEST. */
-static int copies(const ptx_request *r)
-{
-    if (r->form == PTX_ELEMENTS) return r->width;
-    return r->form == PTX_COLUMNS ? 4 : 8;
-}
-
-static bool make_of_list(const key *k, const code_list *l, code *c)
-{
-    ptx_text text;
-    ptx_request r = k->form;
-    char name[64];
-    r.list = l;
-    if (l->length * copies(&r) > LONGEST) return false;
-    bool written;
-    if (r.form == PTX_ELEMENTS) written = ptx_write(&text, &r);
-    else {
-        const ptx_template s = compiled_reduce_template((duet_dtype)r.type, r.form, &k->program, name);
-        written = ptx_write_reduction(&text, &r, &s);
-    }
-    const bool done = written && compile(text.at, c);
-    free(text.at);
-    return done;
-}
-
-/* How many low bits of integers the outputs keep. */
-static int kept_bits(const ptx_request *r)
-{
-    int most = 0;
-    for (int k = 0; k < r->outputs; k++) {
-        const duet_dtype to = (duet_dtype)r->out_type[k];
-        const int own = dtype_is_integer(to) ? 8 * (int)dtypes[to].bytes : 64;
-        most = own > most ? own : most;
-    }
-    return most;
-}
-
-/* Calls of the driver need the device's context, which cudaSetDevice makes current. */
-static bool make(const key *k, code *c)
-{
-    code_list l;
-    if (cudaSetDevice((int)k->device) != cudaSuccess) {
-        (void)cudaGetLastError();
-        return false;
-    }
-    const duet_dtype type = (duet_dtype)k->form.type;
-    const bool listed = k->form.form == PTX_ELEMENTS ? code_list_make(&l, &k->program, type)
-                                                     : code_list_make_operands(&l, &k->program, type);
-    if (listed && dtype_is_integer(type)) code_list_drop_wraps(&l, kept_bits(&k->form));
-    const bool done = listed && make_of_list(k, &l, c);
-    code_list_free(&l);
-    return done;
+    return kernel_code_make(c, (int)k->device, &k->form, &k->program);
 }
 
 /* ---- the thread; finish, make_first, start_thread and hand_over are called with the lock held ---- */
 
-static void finish(compiled_kernel *k, bool done, const code *c)
+static void finish(compiled_kernel *k, bool done, const kernel_code *c)
 {
-    k->module = c->module;
-    k->function = c->function;
+    k->code = *c;
     k->state = done ? READY : FAILED;
     __atomic_fetch_add(&made, 1, __ATOMIC_RELEASE);
 }
@@ -192,7 +76,7 @@ static void finish(compiled_kernel *k, bool done, const code *c)
 static void make_first(void)
 {
     compiled_kernel *k = worker.first;
-    code c = { NULL };
+    kernel_code c = { NULL };
     worker.first = k->next;
     worker.device = (int)k->key.device;
     pthread_mutex_unlock(&lock);
@@ -341,8 +225,7 @@ static bool is_hot(uint64_t hash, double bytes)
 static bool free_kernel(compiled_kernel *k, int device)
 {
     if (k->graphs || __atomic_load_n(&k->launching, __ATOMIC_ACQUIRE) || k->state == WAITING) return false;
-    if (k->state == READY && ((int)k->key.device != device || driver_functions()->unload(k->module)))
-        return false;
+    if (k->state == READY && ((int)k->key.device != device || !kernel_code_free(&k->code))) return false;
     free(k);
     return true;
 }
@@ -366,10 +249,10 @@ static void keep_others(int device)
 static void free_some(int device)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    if (!exchange_mode(&mode)) return;
+    if (!kernel_code_exchange_mode(&mode)) return;
     if (cudaDeviceSynchronize() == cudaSuccess) keep_others(device);
     else (void)cudaGetLastError();
-    (void)exchange_mode(&mode);
+    (void)kernel_code_exchange_mode(&mode);
 }
 
 /* Is there room for a kernel? free_some() keeps kernels that ran recently, so it may free nothing. It is
@@ -400,7 +283,7 @@ static compiled_kernel *enter(const key *k, size_t length, uint64_t hash, bool c
 /* Made by this thread, which holds the lock meanwhile: for tests. */
 static void make_now(compiled_kernel *k)
 {
-    code c = { NULL };
+    kernel_code c = { NULL };
     const bool done = make(&k->key, &c);
     finish(k, done, &c);
 }
@@ -445,35 +328,13 @@ compiled_kernel *compiled_kernel_for(const compiled_source *s, kernels_used *gra
 
 /* ---- launching ---- */
 
-/* A call of the driver needs a current context, which a call of the runtime makes. Retries in this case. */
-static bool needs_context(CUresult r, const compiled_kernel *k)
-{
-    if (likely(r != CUDA_ERROR_INVALID_CONTEXT && r != CUDA_ERROR_CONTEXT_IS_DESTROYED)) return false;
-    if (cudaSetDevice((int)k->key.device) == cudaSuccess) return true;
-    (void)cudaGetLastError();
-    return false;
-}
-
 void compiled_kernel_release(compiled_kernel *k) { __atomic_fetch_sub(&k->launching, 1, __ATOMIC_RELEASE); }
 
-bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, void *a, cudaStream_t q)
+bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, void *args, cudaStream_t q)
 {
-    CUlaunchAttribute early = { .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION };
-    early.value.programmaticStreamSerializationAllowed = 1;
-    const CUlaunchConfig c = { .gridDimX = (unsigned)s->blocks,
-                               .gridDimY = 1,
-                               .gridDimZ = 1,
-                               .blockDimX = s->form.threads,
-                               .blockDimY = 1,
-                               .blockDimZ = 1,
-                               .hStream = q,
-                               .attrs = &early,
-                               .numAttrs = s->form.waits };
-    void *args[] = { a };
-    CUresult r = driver_functions()->launch(&c, k->function, args, NULL);
-    if (needs_context(r, k)) r = driver_functions()->launch(&c, k->function, args, NULL);
+    const bool done = kernel_code_launch(&k->code, (int)k->key.device, s->blocks, &s->form, args, q);
     compiled_kernel_release(k);
-    return r == CUDA_SUCCESS;
+    return done;
 }
 
 /* ---- for src/gpu ---- */

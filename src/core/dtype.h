@@ -28,6 +28,11 @@ static inline int dtype_is_integer(duet_dtype t)
 {
     return dtypes[t].kind == TYPE_SIGNED || dtypes[t].kind == TYPE_UNSIGNED;
 }
+/* How many low bits of an integer an element keeps that it is stored to; other types depend on all 64. */
+static inline int dtype_kept_bits(duet_dtype t)
+{
+    return dtype_is_integer(t) ? 8 * (int)dtypes[t].bytes : 64;
+}
 static inline int dtype_is_half(duet_dtype t) { return dtypes[t].kind == TYPE_FLOAT && dtypes[t].bytes == 2; }
 
 static inline int dtype_is_complex(duet_dtype t) { return dtypes[t].kind == TYPE_COMPLEX; }

@@ -414,8 +414,7 @@ static int stored_bits(const step *s)
 {
     int bits = dtype_is_integer(OWN_TYPE) ? 8 : 64;
     for (int k = 0; k < s->outs; k++) {
-        const duet_dtype type = s->out[k].at.type;
-        const int kept = dtype_is_integer(type) ? 8 * (int)dtypes[type].bytes : 64;
+        const int kept = dtype_kept_bits(s->out[k].at.type);
         bits = kept > bits ? kept : bits;
     }
     return bits;
