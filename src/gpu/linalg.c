@@ -432,22 +432,6 @@ static duet_status general_eigen(solver_workspace *b, bool vectors)
     return half_written(columns_write(b, &z, false, 1));
 }
 
-/* If there is no memory for eigenvalues in f64, cuSOLVER factors the matrix in place. */
-static duet_status factor_svd(solver_workspace *b, const columns *a, const columns *w,
-                              enum svd_vectors vectors, const columns *u, const columns *vt)
-{
-    if (!vectors && gram_suits(a)) {
-        const int before[2] = { b->blocks[ON_HOST], b->blocks[ON_CARD] };
-        error_text text;
-        error_keep(&text);
-        const duet_status r = gram_singular_values(b, a, w);
-        if (r != DUET_NO_MEMORY) return r;
-        error_put_back(&text);
-        gpu_workspace_keep(b, before);
-    }
-    return solver_svd(b, a, w, vectors, u, vt);
-}
-
 /* cuSOLVER needs at least as many rows as columns. For other matrices the transpose, V S U^T, is
  * factored. Its factors need no conjugation. */
 static duet_status svd(solver_workspace *b, enum svd_vectors vectors)
@@ -462,7 +446,7 @@ static duet_status svd(solver_workspace *b, enum svd_vectors vectors)
     if (vectors) TRY(columns_take(b, a.cols, a.cols, &vt));
     if (vectors && !a.cols) TRY(unit_fill(b, &u));
     TRY(check_status(b, LINALG_ITERATION));
-    TRY(factor_svd(b, &a, &w, vectors, &u, &vt));
+    TRY(vectors ? solver_svd(b, &a, &w, vectors, &u, &vt) : singular_values(b, &a, &w));
     TRY(result_check(b, &w));
     TRY(check_iteration(b, &done));
     if (!done) return gpu_linear_on_host(b, LINALG_ITERATION, a.cols);

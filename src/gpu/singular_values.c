@@ -6,7 +6,10 @@
 /* With fewer columns, cuSOLVER's QR iteration takes less time (measured on an H200). */
 #define GRAM_COLUMNS 64
 
-bool gram_suits(const columns *a) { return dtype_part(a->type) == DUET_F32 && a->cols >= GRAM_COLUMNS; }
+static bool gram_suits(const columns *a)
+{
+    return dtype_part(a->type) == DUET_F32 && a->cols >= GRAM_COLUMNS;
+}
 
 /* w = the square roots of the values, in the opposite order. Rounding can make a value of 0 negative, so
  * negative values become 0 first. */
@@ -23,7 +26,7 @@ static duet_status roots_write(const solver_workspace *b, const columns *values,
     return columns_convert(b, w->p, &to, (const double *)values->p + n - 1, &back);
 }
 
-duet_status gram_singular_values(solver_workspace *b, const columns *a, const columns *w)
+static duet_status by_gram(solver_workspace *b, const columns *a, const columns *w)
 {
     columns wide, gram, values;
     TRY(wide_take(b, a->rows, a->cols, &wide));
@@ -34,4 +37,18 @@ duet_status gram_singular_values(solver_workspace *b, const columns *a, const co
     TRY(doubles_take(b, a->cols, &values));
     TRY(solver_eigen(b, &gram, false, &values));
     return roots_write(b, &values, w);
+}
+
+duet_status singular_values(solver_workspace *b, const columns *a, const columns *w)
+{
+    if (gram_suits(a)) {
+        const int before[2] = { b->blocks[ON_HOST], b->blocks[ON_CARD] };
+        error_text text;
+        error_keep(&text);
+        const duet_status r = by_gram(b, a, w);
+        if (r != DUET_NO_MEMORY) return r;
+        error_put_back(&text);
+        gpu_workspace_keep(b, before);
+    }
+    return solver_svd(b, a, w, SVD_VALUES, NULL, NULL);
 }
