@@ -43,7 +43,14 @@ static __device__ inline float maximum_at_once(float a, float b)
 #else
 #define FOR_TYPE(macro) macro##_f64
 #endif
-#define KERNEL(...) static __global__ void __launch_bounds__(__VA_ARGS__)
+/* TEMPLATE: the file is compiled to templates of PTX (epilogue.cuh), in which kernels are functions. */
+#ifdef TEMPLATE
+#define KERNEL(...)    static __device__ __forceinline__ void
+#define ARGUMENT(type) const type &
+#else
+#define KERNEL(...)    static __global__ void __launch_bounds__(__VA_ARGS__)
+#define ARGUMENT(type) const __grid_constant__ type
+#endif
 
 /* Elements in 16 bytes, loaded and stored in one access. SMALL: one element, for arrays so small
  * that there are more threads than work. */

@@ -1,6 +1,7 @@
 /* dispatch.c - launches a step by its row of kernels.def. */
 #include "emulated.h"
 #include "interpreter_kernels.h"
+#include "joined.h"
 #include "reduce_kernels.h"
 
 int kernels_oldest(void) { return OLDEST_CARD; }
@@ -33,4 +34,14 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     if (w->packed) return emulated_launch(s, f, w, q);
     launcher *const by = launchers[s->kernel].launch;
     return by ? by(s, f, w, q) : cudaErrorNotSupported;
+}
+
+cudaError_t launch_joined(const step *s, const step *then, const frame *f, const workspace *w, cudaStream_t q,
+                          bool *done)
+{
+    joined j = { .then = then, .given = s->joins - 1, .f = f, .w = w };
+    cudaError_t e = cudaSuccess;
+    if (s->kernel == OP_matmul) e = (w->packed ? emulated_join : product_join)(s, &j, f, w, q);
+    *done = j.done;
+    return e;
 }

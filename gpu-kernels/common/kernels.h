@@ -62,6 +62,11 @@ typedef struct workspace {
  * work that uses this memory. */
 cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 
+/* Launches a product s, and the program of the step `then`, which joins it (step.joins), as one kernel, if
+ * there is such a kernel and it is ready. Sets *done to whether there was. */
+cudaError_t launch_joined(const step *s, const step *then, const frame *f, const workspace *w, cudaStream_t q,
+                          bool *done);
+
 /* Kernels that the driver compiles for one program, in the background (compiled_kernels.h).
  *     kernels_used_new          an empty list for a capture, or NULL without memory. It keeps the compiled
  *                               kernels of the graph, and is freed after the graph

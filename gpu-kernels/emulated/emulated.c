@@ -2,6 +2,7 @@
  * tensor cores. This file decides which steps are emulated, and divides matrix products over thread
  * blocks. */
 #include "emulated.h"
+#include "joined.h"
 #include "min_max.h"
 #include <math.h>
 
@@ -104,25 +105,41 @@ double emulated_gemm_cost(const step *s)
     return cheapest(&of).cost;
 }
 
-static cudaError_t launch_product(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+static cudaError_t launch_product(const step *s, joined *j, const frame *f, const workspace *w,
+                                  cudaStream_t q)
 {
+    int count;
     emulated_args p = { .of = product_args_of(s, f, w), .packed = w->packed };
     const tiling c = cheapest(&p.of);
     const int64_t tiles = tiles_of(&p.of, c.by);
+    if (j) p.of.out = joined_out(j);
     p.of.parts = c.parts;
     p.rounds = c.rounds;
     p.packed_is_there = emulated_is_packed(s, w);
     p.out_in_fours = p.of.n % 4 == 0 && p.of.out_row % 4 == 0 && (uintptr_t)p.of.out % 16 == 0;
     cudaError_t e = emulated_describe(p.of.a, p.of.m, p.of.k, p.of.a_row, c.by->rows, &p.a);
-    if (e == cudaSuccess) e = with_shared(c.by->kernel, (size_t)c.by->shared, (size_t)c.by->shared);
-    if (e != cudaSuccess) return e;
-    return launch_clusters(c.by->kernel, quotient_up(tiles, c.rounds) * c.parts, c.parts, EMULATED_THREADS,
-                           (size_t)c.by->shared, &p, q);
+    const product_launch_args l = { .kernel = c.by->kernel,
+                                    .file = JOINED_EMULATED,
+                                    .number = (int)(c.by - emulated_kernels(&count)),
+                                    .width = 4,
+                                    .blocks = quotient_up(tiles, c.rounds) * c.parts,
+                                    .cluster = c.parts,
+                                    .threads = EMULATED_THREADS,
+                                    .shared = (size_t)c.by->shared,
+                                    .shared_most = (size_t)c.by->shared,
+                                    .args = &p,
+                                    .bytes = sizeof p };
+    return e == cudaSuccess ? product_start(&l, j, q) : e;
+}
+
+cudaError_t emulated_join(const step *s, joined *j, const frame *f, const workspace *w, cudaStream_t q)
+{
+    if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
+    if (s->kernel == OP_matmul) return launch_product(s, j, f, w, q);
+    return j ? cudaSuccess : emulated_conv_launch(s, f, w, q);
 }
 
 cudaError_t emulated_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
-    if (s->kernel == OP_matmul) return launch_product(s, f, w, q);
-    return emulated_conv_launch(s, f, w, q);
+    return emulated_join(s, NULL, f, w, q);
 }

@@ -333,14 +333,16 @@ static __device__ inline void write(const emulated_args &p, float (&x)[EACH * 4]
     }
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
-        float *out = (float *)s.out + (int64_t)(row + i * step) * s.out_row + column;
-        if (row + i * step >= s.m || column >= s.n) continue;
+        const int64_t here = row + i * step, e = here * s.n + column;
+        float *out = (float *)s.out + here * s.out_row + column;
+        if (here >= s.m || column >= s.n) continue;
         if (p.out_in_fours) {
+            apply_formula(x + 4 * i, e);
             *(float4 *)out = make_float4(x[4 * i], x[4 * i + 1], x[4 * i + 2], x[4 * i + 3]);
         } else {
 #pragma unroll
             for (int c = 0; c < 4; c++)
-                if (column + c < s.n) out[c] = x[4 * i + c];
+                if (column + c < s.n) out[c] = formula_of(x[4 * i + c], e + c);
         }
     }
 }
@@ -448,9 +450,7 @@ template <class t> static __device__ inline void join(const emulated_args &s, co
 /* The first two groups of four warps multiply. One thread of the third group copies operands; the
  * threads of this group then exit. They may, because the barriers of a cluster ignore threads that
  * have exited. */
-template <int ROWS, int COLUMNS>
-KERNEL(EMULATED_THREADS, 1)
-emulated_gemm(const __grid_constant__ emulated_args s)
+template <int ROWS, int COLUMNS> KERNEL(EMULATED_THREADS, 1) emulated_gemm(ARGUMENT(emulated_args) s)
 {
     typedef tile<ROWS, COLUMNS> t;
     extern __shared__ float4 shared[];
@@ -496,6 +496,13 @@ emulated_gemm(const __grid_constant__ emulated_args s)
 
 } // namespace
 
+#ifdef TEMPLATE
+#define TILE(number, rows, columns)                                                                          \
+    TEMPLATE_OF(emulated_gemm_##number, (EMULATED_THREADS, 1), emulated_args, emulated_gemm<rows, columns>)
+TILE(0, 128, 128)
+TILE(1, 128, 64)
+TILE(2, 64, 64)
+#else
 #define TILE_OF(rows, columns, start, cost)                                                                  \
     {                                                                                                        \
         rows, columns, tile<rows, columns>::SHARED, !tile<rows, columns>::ALTERNATES, start, cost,           \
@@ -512,3 +519,4 @@ const emulated_kernel *emulated_kernels(int *count)
     *count = sizeof kernels / sizeof *kernels;
     return kernels;
 }
+#endif

@@ -330,9 +330,10 @@ static __device__ inline void write(const product_args &s, float x, float y, int
         x = finished(x + bias[0], s.act);
         y = finished(y + bias[1], s.act);
     }
+    const int64_t e = (int64_t)row * s.n + column;
     if (row >= s.m || column >= s.n) return;
-    out[0] = x;
-    if (column + 1 < s.n) out[1] = y;
+    out[0] = formula_of(x, e);
+    if (column + 1 < s.n) out[1] = formula_of(y, e + 1);
 }
 
 template <class t>
@@ -366,7 +367,7 @@ template <class t> static __device__ inline void make_barriers(uint32_t first, c
 
 template <int ROWS, int GROUPS, int STAGES>
 KERNEL(GROUPS *GROUP)
-emulated_gemm_small(const __grid_constant__ emulated_gemm_small_args args)
+emulated_gemm_small(ARGUMENT(emulated_gemm_small_args) args)
 {
     typedef tile<ROWS, GROUPS, STAGES> t;
     extern __shared__ float4 shared[];
@@ -405,6 +406,15 @@ emulated_gemm_small(const __grid_constant__ emulated_gemm_small_args args)
 
 } // namespace
 
+#ifdef TEMPLATE
+#define FEW(number, rows, groups, stages)                                                                    \
+    TEMPLATE_OF(emulated_gemm_small_##number, (groups * GROUP), emulated_gemm_small_args,                    \
+                emulated_gemm_small<rows, groups, stages>)
+FEW(0, 8, 2, 2)
+FEW(1, 16, 2, 2)
+FEW(2, 32, 1, 4)
+FEW(3, 32, 2, 2)
+#else
 #define FEW(rows, groups, stages, once, start, cost)                                                         \
     {                                                                                                        \
         rows, COLUMNS, groups *GROUP, tile<rows, groups, stages>::SHARED, once, start, cost,                 \
@@ -424,3 +434,4 @@ const split_kernel *emulated_gemm_small_kernels(int *count)
     *count = sizeof kernels / sizeof *kernels;
     return kernels;
 }
+#endif

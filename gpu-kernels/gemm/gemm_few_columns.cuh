@@ -62,7 +62,7 @@ static __device__ inline void write_rows(const product_args &s, T *sums, int64_t
                                          int threads, SYNC sync)
 {
     for (int i = thread; i < rows * N; i += threads)
-        if (i % N < s.n) sums[i] = result_of(s, sums[i], i % N);
+        if (i % N < s.n && top + i / N < s.m) sums[i] = result_of(s, sums[i], top + i / N, i % N);
     if (s.act == OP_softmax) sync();
     for (int i = thread; i < rows * N; i += threads) {
         const int r = i / N, j = i % N;

@@ -2,6 +2,7 @@
  * of the card idle for these shapes. */
 #include "dtype.h"
 #include "emulated.h"
+#include "joined.h"
 #include "min_max.h"
 #include <math.h>
 
@@ -58,7 +59,7 @@ static size_t shared_for_tall(void)
     return most < GEMM_TALL_SHARED ? (size_t)most : GEMM_TALL_SHARED;
 }
 
-static cudaError_t run_tall(const product_args *a, duet_dtype type, size_t shared, cudaStream_t q)
+static cudaError_t run_tall(product_args *a, duet_dtype type, size_t shared, joined *j, cudaStream_t q)
 {
     const size_t bytes = dtypes[type].bytes;
     const bool vectors = in_vectors(a->a, a->a_row, a->m, a->k, bytes, 16 / (int)bytes);
@@ -66,32 +67,66 @@ static cudaError_t run_tall(const product_args *a, duet_dtype type, size_t share
                                            : gemm_tall_kernel_f32)(a->n, vectors ? FORM_FLAT : FORM_STRIDED);
     const int64_t each = GEMM_TALL_THREADS / 32 * GEMM_TALL_ROWS, blocks = quotient_up(a->m, each),
                   most = 2 * card().blocks;
-    const cudaError_t e = with_shared(kernel, shared, shared_for_tall());
-    if (e != cudaSuccess) return e;
-    return launch_early(kernel, smaller(blocks, most), GEMM_TALL_THREADS, shared, (void *)a, q);
+    const product_launch_args l = { .kernel = kernel,
+                                    .file = JOINED_TALL,
+                                    .number = (a->n + 1) / 2 - 1 + 8 * vectors,
+                                    .width = 1,
+                                    .blocks = smaller(blocks, most),
+                                    .cluster = 1,
+                                    .threads = GEMM_TALL_THREADS,
+                                    .shared = shared,
+                                    .shared_most = shared_for_tall(),
+                                    .args = a,
+                                    .bytes = sizeof *a };
+    return product_start(&l, j, q);
 }
 
-static cudaError_t run_skinny(const product_args *a, duet_dtype type, cudaStream_t q)
+/* The kernel of gemm_small_mn.cu in joined.h: those of any strides are for 4, 10 and 16 columns. */
+static int number_of(int columns, bool exact)
+{
+    if (exact) return columns / 2 - 1;
+    return columns <= 4 ? 8 : columns <= 10 ? 9 : 10;
+}
+
+static cudaError_t run_skinny(product_args *a, duet_dtype type, joined *j, cudaStream_t q)
 {
     const size_t kept = kept_bytes(a, dtypes[type].bytes);
-    if (a->m >= GEMM_TALL_MIN_ROWS && kept <= shared_for_tall()) return run_tall(a, type, kept, q);
+    if (a->m >= GEMM_TALL_MIN_ROWS && kept <= shared_for_tall()) return run_tall(a, type, kept, j, q);
     const bool exact = a->b_column == 1 && in_vectors(a->b, a->b_row, a->k, a->n, dtypes[type].bytes, 2);
     const enum form form = exact ? FORM_FLAT : FORM_STRIDED;
     const void *kernel =
         (type == DUET_F64 ? gemm_small_mn_kernel_f64 : gemm_small_mn_kernel_f32)(a->n, (int)form);
-    return launch_early(kernel, quotient_up(a->m, GEMM_MN_ROWS), GEMM_MN_THREADS, 0, (void *)a, q);
+    const product_launch_args l = { .kernel = kernel,
+                                    .file = JOINED_SMALL_MN,
+                                    .number = number_of(a->n, exact),
+                                    .width = 1,
+                                    .blocks = quotient_up(a->m, GEMM_MN_ROWS),
+                                    .cluster = 1,
+                                    .threads = GEMM_MN_THREADS,
+                                    .args = a,
+                                    .bytes = sizeof *a };
+    return product_start(&l, j, q);
 }
 
 /* ---- few rows ---- */
 
-static cudaError_t run_matvec(const product_args *a, cudaStream_t q)
+static cudaError_t run_matvec(product_args *a, joined *j, cudaStream_t q)
 {
     const bool by_rows = a->b_column == 1 || a->n == 1;
     const bool wide = by_rows ? in_vectors(a->b, a->b_row, a->k, a->n, 4, 4)
                               : in_vectors(a->b, a->b_column, a->n, a->k, 4, 4) &&
                                     in_vectors(a->a, a->a_row, a->m, a->k, 4, 4);
     const void *kernel = gemv_kernel(a->m, by_rows ? FORM_ROWS : FORM_COLUMNS, wide);
-    return launch_early(kernel, quotient_up(a->n, GEMV_COLUMNS), GEMV_THREADS, 0, (void *)a, q);
+    const product_launch_args l = { .kernel = kernel,
+                                    .file = JOINED_GEMV,
+                                    .number = (a->m != 1) + 2 * wide + 4 * !by_rows,
+                                    .width = 1,
+                                    .blocks = quotient_up(a->n, GEMV_COLUMNS),
+                                    .cluster = 1,
+                                    .threads = GEMV_THREADS,
+                                    .args = a,
+                                    .bytes = sizeof *a };
+    return product_start(&l, j, q);
 }
 
 static int64_t tiles_of(const product_args *a, const split_kernel *t)
@@ -166,37 +201,60 @@ bool product_splits(const step *s)
     return cost < emulated_gemm_cost(s) && (!product_fits(s) || cost < cheapest(&a, strict_ones()).cost);
 }
 
-static cudaError_t run_split_by(product_args *a, splitting s, cudaStream_t q)
+static cudaError_t run_split_by(product_args *a, splitting s, joined *j, cudaStream_t q)
 {
+    int count;
     const bool wide =
         in_vectors(a->a, a->a_row, a->m, a->k, 4, 4) && in_vectors(a->b, a->b_row, a->k, a->n, 4, 4);
-    const void *kernel = s.t->kernel[wide];
-    const cudaError_t e = with_shared(kernel, (size_t)s.t->shared, (size_t)s.t->shared);
+    const product_launch_args l = { .kernel = s.t->kernel[wide],
+                                    .file = JOINED_SPLIT_K,
+                                    .number = 2 * (int)(s.t - split_kernels(&count)) + wide,
+                                    .width = 1,
+                                    .blocks = tiles_of(a, s.t) * s.parts,
+                                    .cluster = s.parts,
+                                    .threads = s.t->threads,
+                                    .shared = (size_t)s.t->shared,
+                                    .shared_most = (size_t)s.t->shared,
+                                    .args = a,
+                                    .bytes = sizeof *a };
     a->parts = s.parts;
-    if (e != cudaSuccess) return e;
-    return launch_clusters(kernel, tiles_of(a, s.t) * s.parts, s.parts, s.t->threads, (size_t)s.t->shared, a,
-                           q);
+    return product_start(&l, j, q);
 }
 
-static cudaError_t run_few(const product_args *a, splitting s, cudaStream_t q)
+static cudaError_t run_few(const product_args *a, splitting s, joined *j, cudaStream_t q)
 {
+    int count;
     emulated_gemm_small_args p = { .of = *a };
     p.of.parts = s.parts;
     cudaError_t e = emulated_describe(a->a, a->m, a->k, a->a_row, s.t->rows, &p.a);
     if (e == cudaSuccess) e = emulated_describe(a->b, a->k, a->n, a->b_row, EMULATED_UNIT / 2, &p.b);
-    if (e == cudaSuccess) e = with_shared(s.t->kernel[1], (size_t)s.t->shared, (size_t)s.t->shared);
-    if (e != cudaSuccess) return e;
-    return launch_clusters(s.t->kernel[1], tiles_of(a, s.t) * s.parts, s.parts, s.t->threads,
-                           (size_t)s.t->shared, &p, q);
+    const product_launch_args l = { .kernel = s.t->kernel[1],
+                                    .file = JOINED_EMULATED_FEW,
+                                    .number = (int)(s.t - emulated_gemm_small_kernels(&count)),
+                                    .width = 1,
+                                    .blocks = tiles_of(a, s.t) * s.parts,
+                                    .cluster = s.parts,
+                                    .threads = s.t->threads,
+                                    .shared = (size_t)s.t->shared,
+                                    .shared_most = (size_t)s.t->shared,
+                                    .args = &p,
+                                    .bytes = sizeof p };
+    return e == cudaSuccess ? product_start(&l, j, q) : e;
+}
+
+cudaError_t product_join(const step *s, joined *j, const frame *f, const workspace *w, cudaStream_t q)
+{
+    product_args a = product_args_of(s, f, w);
+    if (j) a.out = joined_out(j);
+    if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
+    if (product_is_thin(s)) return run_matvec(&a, j, q);
+    if (product_is_skinny(s)) return run_skinny(&a, s->out[0].at.type, j, q);
+    if (parts_of(s) == PARTS_FEW && kernels_splits_here(s, f))
+        return run_few(&a, cheapest(&a, those_by_parts()), j, q);
+    return run_split_by(&a, cheapest(&a, strict_ones()), j, q);
 }
 
 cudaError_t product_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    product_args a = product_args_of(s, f, w);
-    if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
-    if (product_is_thin(s)) return run_matvec(&a, q);
-    if (product_is_skinny(s)) return run_skinny(&a, s->out[0].at.type, q);
-    if (parts_of(s) == PARTS_FEW && kernels_splits_here(s, f))
-        return run_few(&a, cheapest(&a, those_by_parts()), q);
-    return run_split_by(&a, cheapest(&a, strict_ones()), q);
+    return product_join(s, NULL, f, w, q);
 }

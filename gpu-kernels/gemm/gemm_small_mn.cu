@@ -43,7 +43,7 @@ static __device__ inline void load_some(T x[EACH][N], const product_args &s, int
     }
 }
 
-template <int N, bool EXACT> KERNEL(GEMM_MN_THREADS) product(const __grid_constant__ product_args s)
+template <int N, bool EXACT> KERNEL(GEMM_MN_THREADS) product(ARGUMENT(product_args) s)
 {
     enum { ROWS = GEMM_MN_ROWS, WARPS = GEMM_MN_THREADS / 32 };
     __shared__ T part[WARPS][ROWS * N];
@@ -73,6 +73,7 @@ template <int N, bool EXACT> KERNEL(GEMM_MN_THREADS) product(const __grid_consta
     write_rows<N>(s, part[0], top, ROWS, threadIdx.x, GEMM_MN_THREADS, [] { __syncthreads(); });
 }
 
+#ifndef TEMPLATE
 const void *exact_of(int columns)
 {
     switch (columns) {
@@ -87,8 +88,25 @@ const void *exact_of(int columns)
     default: return nullptr;
     }
 }
+#endif
 
 } // namespace
+
+#ifdef TEMPLATE
+#define SMALL_MN(number, columns, exact)                                                                     \
+    TEMPLATE_OF(gemm_small_mn_##number, (GEMM_MN_THREADS), product_args, product<columns, exact>)
+SMALL_MN(0, 2, true)
+SMALL_MN(1, 4, true)
+SMALL_MN(2, 6, true)
+SMALL_MN(3, 8, true)
+SMALL_MN(4, 10, true)
+SMALL_MN(5, 12, true)
+SMALL_MN(6, 14, true)
+SMALL_MN(7, 16, true)
+SMALL_MN(8, 4, false)
+SMALL_MN(9, 10, false)
+SMALL_MN(10, 16, false)
+#else
 
 /* row: the number of columns. */
 const void *TYPED(gemm_small_mn_kernel)(int row, int form)
@@ -97,3 +115,4 @@ const void *TYPED(gemm_small_mn_kernel)(int row, int form)
     if (row <= 4) return (const void *)product<4, false>;
     return row <= 10 ? (const void *)product<10, false> : (const void *)product<16, false>;
 }
+#endif

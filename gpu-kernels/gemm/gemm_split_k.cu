@@ -200,7 +200,8 @@ struct tile {
     static __device__ inline void write(const product_args &s, T sum, int i, int top, int left)
     {
         const int row = top + i / COLUMNS, column = left + i % COLUMNS;
-        if (row < s.m && column < s.n) ((T *)s.out)[row * s.out_row + column] = result_of(s, sum, column);
+        if (row < s.m && column < s.n)
+            ((T *)s.out)[row * s.out_row + column] = result_of(s, sum, row, column);
     }
 
     static __device__ inline T sum_of_warps(const T *shared_tile, int i)
@@ -236,7 +237,7 @@ struct tile {
 
 template <int EACH_DOWN, int EACH_ACROSS, int DOWN, int ACROSS, int WARPS, int STAGES, bool WIDE>
 KERNEL(WARPS * 32)
-split(const __grid_constant__ product_args s)
+split(ARGUMENT(product_args) s)
 {
     typedef tile<EACH_DOWN, EACH_ACROSS, DOWN, ACROSS, WARPS, STAGES, WIDE> t;
     static_assert(t::SHARED * sizeof(T) <= 227 << 10, "more than any card has");
@@ -251,7 +252,15 @@ split(const __grid_constant__ product_args s)
 
 } // namespace
 
-#define SPLIT(each_down, each_across, down, across, warps, stages, start, cost)                              \
+#ifdef TEMPLATE
+#define SPLIT(number, wide, each_down, each_across, down, across, warps, stages, start, cost)                \
+    TEMPLATE_OF(gemm_split_k_##number, (warps * 32), product_args,                                           \
+                split<each_down, each_across, down, across, warps, stages, false>)                           \
+    TEMPLATE_OF(gemm_split_k_##wide, (warps * 32), product_args,                                             \
+                split<each_down, each_across, down, across, warps, stages, true>)
+#include "gemm_split_k.def"
+#else
+#define SPLIT(number, wide, each_down, each_across, down, across, warps, stages, start, cost)                \
     { each_down * down,                                                                                      \
       each_across * across,                                                                                  \
       warps * 32,                                                                                            \
@@ -270,3 +279,4 @@ const split_kernel *split_kernels(int *count)
     *count = sizeof kernels / sizeof *kernels;
     return kernels;
 }
+#endif

@@ -49,7 +49,7 @@ static __device__ inline void take(T acc[GEMM_TALL_ROWS * N], const vec x[GEMM_T
     }
 }
 
-template <int N, bool VECTORS> KERNEL(GEMM_TALL_THREADS, 2) tall(const __grid_constant__ product_args s)
+template <int N, bool VECTORS> KERNEL(GEMM_TALL_THREADS, 2) tall(ARGUMENT(product_args) s)
 {
     extern __shared__ float4 shared[];
     __shared__ T sums[WARPS][GEMM_TALL_ROWS * N];
@@ -79,12 +79,35 @@ template <int N, bool VECTORS> KERNEL(GEMM_TALL_THREADS, 2) tall(const __grid_co
     let_next_begin();
 }
 
+#ifndef TEMPLATE
 template <int N> const void *of(bool vectors)
 {
     return vectors ? (const void *)tall<N, true> : (const void *)tall<N, false>;
 }
+#endif
 
 } // namespace
+
+#ifdef TEMPLATE
+#define TALL(number, columns, vectors)                                                                       \
+    TEMPLATE_OF(gemm_tall_##number, (GEMM_TALL_THREADS, 2), product_args, tall<columns, vectors>)
+TALL(0, 2, false)
+TALL(1, 4, false)
+TALL(2, 6, false)
+TALL(3, 8, false)
+TALL(4, 10, false)
+TALL(5, 12, false)
+TALL(6, 14, false)
+TALL(7, 16, false)
+TALL(8, 2, true)
+TALL(9, 4, true)
+TALL(10, 6, true)
+TALL(11, 8, true)
+TALL(12, 10, true)
+TALL(13, 12, true)
+TALL(14, 14, true)
+TALL(15, 16, true)
+#else
 
 /* row: the number of columns. form: FORM_FLAT if rows of a consist of aligned vectors. */
 const void *TYPED(gemm_tall_kernel)(int row, int form)
@@ -101,3 +124,4 @@ const void *TYPED(gemm_tall_kernel)(int row, int form)
     default: return of<16>(vectors);
     }
 }
+#endif

@@ -54,7 +54,7 @@ static __device__ inline quad sum_over_lanes(quad x)
 }
 
 /* A thread block computes eight columns. A thread takes four of them, and every DOWN-th row of b. */
-template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) gemv(const __grid_constant__ product_args s)
+template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) gemv(ARGUMENT(product_args) s)
 {
     __shared__ T part[WARPS][ROWS][ACROSS * COLUMNS];
     const int half = threadIdx.x % ACROSS, first = threadIdx.x / ACROSS,
@@ -80,11 +80,11 @@ template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) gemv(const __grid_constant__
     T all = K(0);
 #pragma unroll
     for (int i = 0; i < WARPS; i++) all += part[i][row][column];
-    ((T *)s.out)[row * s.out_row + left + column] = result_of(s, all, left + column);
+    ((T *)s.out)[row * s.out_row + left + column] = result_of(s, all, row, left + column);
 }
 
 /* The columns of b are contiguous: one warp for each column. */
-template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) dots(const __grid_constant__ product_args s)
+template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) dots(ARGUMENT(product_args) s)
 {
     const int column = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
     const T *b = (const T *)s.b + column * s.b_column, *a = (const T *)s.a;
@@ -113,12 +113,22 @@ template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) dots(const __grid_constant__
     for (int r = 0; r < ROWS; r++) {
 #pragma unroll
         for (int off = 16; off > 0; off /= 2) sum[r] += __shfl_xor_sync(~0u, sum[r], off);
-        if (lane == r) ((T *)s.out)[r * s.out_row + column] = result_of(s, sum[r], column);
+        if (lane == r) ((T *)s.out)[r * s.out_row + column] = result_of(s, sum[r], r, column);
     }
 }
 
 } // namespace
 
+#ifdef TEMPLATE
+TEMPLATE_OF(gemv_0, (GEMV_THREADS), product_args, gemv<1, false>)
+TEMPLATE_OF(gemv_1, (GEMV_THREADS), product_args, gemv<2, false>)
+TEMPLATE_OF(gemv_2, (GEMV_THREADS), product_args, gemv<1, true>)
+TEMPLATE_OF(gemv_3, (GEMV_THREADS), product_args, gemv<2, true>)
+TEMPLATE_OF(gemv_4, (GEMV_THREADS), product_args, dots<1, false>)
+TEMPLATE_OF(gemv_5, (GEMV_THREADS), product_args, dots<2, false>)
+TEMPLATE_OF(gemv_6, (GEMV_THREADS), product_args, dots<1, true>)
+TEMPLATE_OF(gemv_7, (GEMV_THREADS), product_args, dots<2, true>)
+#else
 /* rows: 1 or 2. form: FORM_ROWS if the rows of b are contiguous, FORM_COLUMNS if its columns are. */
 const void *gemv_kernel(int rows, int form, bool wide)
 {
@@ -128,3 +138,4 @@ const void *gemv_kernel(int rows, int form, bool wide)
                                         { (const void *)gemv<2, false>, (const void *)gemv<2, true> } };
     return (form == FORM_COLUMNS ? by_columns : by_rows)[rows != 1][wide];
 }
+#endif

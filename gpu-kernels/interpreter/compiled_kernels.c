@@ -332,7 +332,7 @@ void compiled_kernel_release(compiled_kernel *k) { __atomic_fetch_sub(&k->launch
 
 bool compiled_kernel_launch(compiled_kernel *k, const compiled_source *s, void *args, cudaStream_t q)
 {
-    const bool done = kernel_code_launch(&k->code, (int)k->key.device, s->blocks, &s->form, args, q);
+    const bool done = kernel_code_launch(&k->code, (int)k->key.device, s, args, q);
     compiled_kernel_release(k);
     return done;
 }

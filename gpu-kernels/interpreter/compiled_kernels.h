@@ -15,7 +15,9 @@ typedef struct compiled_source {
     const program *program;
     ptx_request form;
     int64_t blocks;
-    double bytes; /* that a launch reads and writes, which decides when the program has run often enough */
+    int cluster;   /* thread blocks of a cluster; 0 or 1: no clusters */
+    size_t shared; /* bytes of dynamic shared memory */
+    double bytes;  /* that a launch reads and writes, which decides when the program has run often enough */
 } compiled_source;
 
 #define COMPILED_SMALL (1 << 16) /* at most this many elements: one element per thread */
@@ -40,8 +42,9 @@ void compiled_kernel_release(compiled_kernel *k);
 /* Sets *alone to the part of p that computes one output. */
 void compiled_reduce_alone(const program *p, int output, program *alone);
 
-/* Returns the template of a kernel that reduces, for a type, an enum ptx_form, and the reduction of p. Writes
- * the kernel's name to `name`, which must live as long as the result. */
-ptx_template compiled_reduce_template(duet_dtype type, int form, const program *p, char name[64]);
+/* Return the template of a kernel: one that reduces, by form and type of r and the reduction of p; and one of
+ * another operator (joined.h). Write the kernel's name to `name`, which must live as long as the result. */
+ptx_template compiled_reduce_template(const ptx_request *r, const program *p, char name[64]);
+ptx_template joined_template(const ptx_request *r, char name[64]);
 
 #endif

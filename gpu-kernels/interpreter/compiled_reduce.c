@@ -19,8 +19,8 @@ static ptx_template text_of(duet_dtype type)
 #define TEXT(type)                                                                                           \
     (ptx_template)                                                                                           \
     {                                                                                                        \
-        compiled_reduce_##type##_text, NULL,                                                                 \
-            (size_t)(compiled_reduce_##type##_end - compiled_reduce_##type##_text)                           \
+        .text = compiled_reduce_##type##_text,                                                               \
+        .length = (size_t)(compiled_reduce_##type##_end - compiled_reduce_##type##_text)                     \
     }
     if (type == DUET_F32) return TEXT(f32);
     if (type == DUET_F64) return TEXT(f64);
@@ -54,13 +54,13 @@ void compiled_reduce_alone(const program *p, int output, program *alone)
     }
 }
 
-ptx_template compiled_reduce_template(duet_dtype type, int form, const program *p, char name[64])
+ptx_template compiled_reduce_template(const ptx_request *r, const program *p, char name[64])
 {
     static const char *const forms[PTX_FORMS] = {
         [PTX_ROWS] = "rows", [PTX_COLUMNS] = "columns", [PTX_FEW] = "few", [PTX_FEW_ACROSS] = "few_across"
     };
-    ptx_template s = text_of(type);
-    snprintf(name, 64, "%s_%s", forms[form], op_infos[reduction_of(p)->op].name);
+    ptx_template s = text_of((duet_dtype)r->type);
+    snprintf(name, 64, "%s_%s", forms[r->form], op_infos[reduction_of(p)->op].name);
     s.entry = name;
     return s;
 }
@@ -127,6 +127,7 @@ static void set_form(ptx_request *f, const reduction *r, const program *p, inter
 {
     const int64_t width = operands_width(&r->o);
     f->form = (uint8_t)r->form;
+    f->head = COMPILED_REDUCE_HEAD;
     f->type = (uint8_t)step_type(r->s);
     f->threads = r->form == PTX_COLUMNS ? REDUCE_ACROSS * REDUCE_DOWN : REDUCE_WARPS * 32;
     f->width = r->form == PTX_ROWS ? (uint8_t)width : 1;

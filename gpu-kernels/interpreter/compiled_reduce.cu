@@ -6,7 +6,7 @@
 namespace
 {
 
-/* As compiled_reduce_args. ptx_reduce.c replaces the size of the parameter by what a program needs. */
+/* As compiled_reduce_args. ptx_template.c replaces the size of the parameter by what a program needs. */
 struct args {
     reduce_args plain;
     uint64_t operands[1];

@@ -1,7 +1,7 @@
 /* compiled_reduce.h - launches the compiled kernels of reductions. Such a kernel computes the elements of a
  * program, and reduces them.
  *
- * nvcc compiles the kernels of compiled_reduce.cu to PTX with placeholders for elements. codegen/ptx_reduce.c
+ * nvcc compiles the kernels of compiled_reduce.cu to PTX with placeholders for elements. codegen/ptx_template.c
  * replaces each placeholder by code that computes these elements of the program. */
 #ifndef COMPILED_REDUCE_H
 #define COMPILED_REDUCE_H
@@ -14,7 +14,7 @@ typedef struct compiled_reduce_args {
     reduce_args plain;
     ptx_args operands;
 } compiled_reduce_args;
-_Static_assert(sizeof(reduce_args) == PTX_REDUCE_HEAD, "the operands follow");
+#define COMPILED_REDUCE_HEAD ((int)offsetof(compiled_reduce_args, operands))
 
 /* Launches a reduction by a compiled kernel. Returns false if there is none, or if the driver refuses; then
  * the interpreter runs.

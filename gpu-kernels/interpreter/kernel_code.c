@@ -1,15 +1,14 @@
 /* kernel_code.c - see kernel_code.h. */
 #include "kernel_code.h"
 #include "code_list.h"
-#include "compiled_kernels.h"
 #include "dtype.h"
 #include "launch.h"
 #include <cudaTypedefs.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-#define LONGEST           4000 /* operations of a thread; the driver would take too long for more */
-#define LONGEST_REDUCTION 8000 /* the same for reductions */
+#define LONGEST          4000 /* operations of a thread; the driver would take too long for more */
+#define LONGEST_TEMPLATE 8000 /* the same for templates */
 
 /* ---- the driver ---- */
 
@@ -18,6 +17,7 @@ typedef struct driver {
     PFN_cuModuleUnload_v2000 unload;
     PFN_cuModuleGetFunction_v2000 function;
     PFN_cuLaunchKernelEx_v11060 launch;
+    PFN_cuFuncSetAttribute_v9000 set;
 } driver;
 
 static driver functions;
@@ -27,8 +27,9 @@ static pthread_once_t searched = PTHREAD_ONCE_INIT;
 static void search(void)
 {
     const driver d = { driver_function("cuModuleLoadDataEx"), driver_function("cuModuleUnload"),
-                       driver_function("cuModuleGetFunction"), driver_function("cuLaunchKernelEx") };
-    if (d.load && d.unload && d.function && d.launch) functions = d;
+                       driver_function("cuModuleGetFunction"), driver_function("cuLaunchKernelEx"),
+                       driver_function("cuFuncSetAttribute") };
+    if (d.load && d.unload && d.function && d.launch && d.set) functions = d;
 }
 
 static const driver *driver_functions(void)
@@ -64,11 +65,12 @@ static bool compile(const char *text, kernel_code *c)
     return done;
 }
 
-/* Has the kernel too many operations? Those of reductions contain the formula 8 or 16 times. */
+/* Has the kernel too many operations? Templates contain the formula up to 8, 16 or 32 times. */
 static bool is_too_long(const ptx_request *r, const code_list *l)
 {
     if (r->form == PTX_ELEMENTS) return l->length * r->width > LONGEST;
-    return l->length * (r->form == PTX_COLUMNS ? 8 : 16) > LONGEST_REDUCTION;
+    const int times = r->form == PTX_COLUMNS ? 8 : r->form == PTX_AFTER ? 32 : 16;
+    return l->length * times > LONGEST_TEMPLATE;
 }
 
 static bool make_of_list(const ptx_request *form, const program *p, const code_list *l, kernel_code *c)
@@ -81,8 +83,9 @@ static bool make_of_list(const ptx_request *form, const program *p, const code_l
     bool written;
     if (r.form == PTX_ELEMENTS) written = ptx_write(&text, &r);
     else {
-        const ptx_template s = compiled_reduce_template((duet_dtype)r.type, r.form, p, name);
-        written = ptx_write_reduction(&text, &r, &s);
+        const ptx_template s =
+            r.form == PTX_AFTER ? joined_template(&r, name) : compiled_reduce_template(&r, p, name);
+        written = ptx_fill_template(&text, &r, &s);
     }
     const bool done = written && compile(text.at, c);
     free(text.at);
@@ -109,8 +112,7 @@ bool kernel_code_make(kernel_code *c, int device, const ptx_request *form, const
         return false;
     }
     const duet_dtype type = (duet_dtype)form->type;
-    const bool listed =
-        form->form == PTX_ELEMENTS ? code_list_make(&l, p, type) : code_list_make_operands(&l, p, type);
+    const bool listed = p->reductions ? code_list_make_operands(&l, p, type) : code_list_make(&l, p, type);
     if (listed && dtype_is_integer(type)) code_list_drop_wraps(&l, kept_bits(form));
     const bool done = listed && make_of_list(form, p, &l, c);
     code_list_free(&l);
@@ -130,22 +132,34 @@ static bool needs_context(CUresult r, int device)
     return false;
 }
 
-bool kernel_code_launch(const kernel_code *k, int device, int64_t blocks, const ptx_request *form, void *a,
-                        cudaStream_t q)
+static CUresult launch_code(const kernel_code *k, const CUlaunchConfig *c, void *a)
 {
-    CUlaunchAttribute early = { .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION };
-    early.value.programmaticStreamSerializationAllowed = 1;
-    const CUlaunchConfig c = { .gridDimX = (unsigned)blocks,
+    const driver *d = driver_functions();
+    void *args[] = { a };
+    CUresult r = CUDA_SUCCESS;
+    if (c->sharedMemBytes > SHARED_ALWAYS)
+        r = d->set(k->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)c->sharedMemBytes);
+    return r == CUDA_SUCCESS ? d->launch(c, k->function, args, NULL) : r;
+}
+
+bool kernel_code_launch(const kernel_code *k, int device, const compiled_source *s, void *a, cudaStream_t q)
+{
+    CUlaunchAttribute of[] = { { .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION },
+                               { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION } };
+    of[0].value.programmaticStreamSerializationAllowed = 1;
+    of[1].value.clusterDim.x = (unsigned)s->cluster;
+    of[1].value.clusterDim.y = of[1].value.clusterDim.z = 1;
+    const CUlaunchConfig c = { .gridDimX = (unsigned)s->blocks,
                                .gridDimY = 1,
                                .gridDimZ = 1,
-                               .blockDimX = form->threads,
+                               .blockDimX = s->form.threads,
                                .blockDimY = 1,
                                .blockDimZ = 1,
+                               .sharedMemBytes = (unsigned)s->shared,
                                .hStream = q,
-                               .attrs = &early,
-                               .numAttrs = form->waits };
-    void *args[] = { a };
-    CUresult r = driver_functions()->launch(&c, k->function, args, NULL);
-    if (needs_context(r, device)) r = driver_functions()->launch(&c, k->function, args, NULL);
+                               .attrs = of,
+                               .numAttrs = s->cluster > 1 ? 2 : s->form.waits };
+    CUresult r = launch_code(k, &c, a);
+    if (needs_context(r, device)) r = launch_code(k, &c, a);
     return r == CUDA_SUCCESS;
 }

@@ -2,7 +2,7 @@
 #ifndef KERNEL_CODE_H
 #define KERNEL_CODE_H
 
-#include "ptx_write.h"
+#include "compiled_kernels.h"
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -19,7 +19,7 @@ bool kernel_code_make(kernel_code *c, int device, const ptx_request *form, const
 bool kernel_code_free(const kernel_code *c);
 
 /* Returns false if the driver refuses the launch. args: the kernel's argument */
-bool kernel_code_launch(const kernel_code *k, int device, int64_t blocks, const ptx_request *form, void *args,
+bool kernel_code_launch(const kernel_code *k, int device, const compiled_source *s, void *args,
                         cudaStream_t q);
 
 /* Exchanges this thread's capture mode with *mode. In mode relaxed, calls of CUDA that free memory or wait

@@ -40,6 +40,7 @@ static void load_address(writer *w, const char *operand, int k, int at)
 static void load_input(writer *w, arguments *a, const ptx_places *p, int k)
 {
     const int access = w->r->access[k];
+    if (access == PTX_GIVEN) return;
     load_address(w, "in", k, p->in[k]);
     if (ptx_repeats(access)) {
         a->in[k].run = divisor_at(w, p->in_words[k]);
@@ -57,7 +58,7 @@ void ptx_load_arguments(writer *w, arguments *a)
     a->written = used(w, CODE_STORE);
     put(w, "ld.param.s64 %%n, [%s+%d];\nld.param.s64 %%lead, [%s+%d];\n", w->args, p.n, w->args, p.lead);
     for (int k = 0; k < w->r->outputs; k++)
-        if (a->written >> k & 1) load_address(w, "out", k, p.out[k]);
+        if (a->written >> k & 1 && w->r->form == PTX_ELEMENTS) load_address(w, "out", k, p.out[k]);
     for (int x = 0; ptx_walks(w->r) && x < w->r->rank; x++) a->size[x] = divisor_at(w, p.sizes + 12 * x);
     for (int k = 0; k < w->r->inputs; k++)
         if (a->read >> k & 1) load_input(w, a, &p, k);
@@ -274,7 +275,7 @@ static int skip_unless_exists(writer *w, int u)
 
 static bool is_loaded(const writer *w, const arguments *a, int k)
 {
-    return a->read >> k & 1 && w->r->access[k] != PTX_SINGLE;
+    return a->read >> k & 1 && w->r->access[k] != PTX_SINGLE && w->r->access[k] != PTX_GIVEN;
 }
 
 static void set_to_zero(writer *w, int type, int to)
@@ -332,7 +333,9 @@ static void convert_all(writer *w, const arguments *a, const raws *r, vector *x)
 {
     for (int k = 0; k < w->r->inputs; k++)
         for (int u = 0; u < w->r->width; u++)
-            x->in[k][u] = is_loaded(w, a, k) ? ptx_converted(w, w->r->in_type[k], r->of[k][u]) : a->single[k];
+            if (w->r->access[k] == PTX_GIVEN) x->in[k][u] = x->given[u];
+            else if (is_loaded(w, a, k)) x->in[k][u] = ptx_converted(w, w->r->in_type[k], r->of[k][u]);
+            else x->in[k][u] = a->single[k];
 }
 
 void ptx_load_vector(writer *w, const arguments *a, vector *x)

@@ -27,7 +27,7 @@ static int take(int *at, int bytes)
 ptx_places ptx_places_of(const ptx_request *r)
 {
     ptx_places p;
-    int at = r->form == PTX_ELEMENTS ? 0 : PTX_REDUCE_HEAD;
+    int at = r->head;
     p.n = take(&at, 8);
     p.lead = take(&at, 8);
     for (int k = 0; k < r->outputs; k++) p.out[k] = take(&at, 8);

@@ -21,18 +21,33 @@ typedef struct ptx_text {
  *   CYCLE    element e % size * stride
  *   RUNS     element e / run % size * stride, where runs are not shorter than a vector
  *   ANY      the same, with shorter runs or cycles
- *   WALK     found by the sizes of the domain and the strides of the operand */
-enum ptx_access { PTX_DENSE, PTX_LOOSE, PTX_SINGLE, PTX_ROUND, PTX_CYCLE, PTX_RUNS, PTX_ANY, PTX_WALK };
+ *   WALK     found by the sizes of the domain and the strides of the operand
+ *   GIVEN    not read: the template has computed it (PTX_AFTER) */
+enum ptx_access {
+    PTX_DENSE,
+    PTX_LOOSE,
+    PTX_SINGLE,
+    PTX_ROUND,
+    PTX_CYCLE,
+    PTX_RUNS,
+    PTX_ANY,
+    PTX_WALK,
+    PTX_GIVEN
+};
 
 /* What a kernel does with the elements: writes them, or reduces them. Then `outputs` is the number of
  * operands of the reduction. Element e of the domain is element e % n of result e / n for ROWS and FEW,
- * and element e / m of result e % m for COLUMNS and FEW_ACROSS, of n elements and m results. */
-enum ptx_form { PTX_ELEMENTS, PTX_ROWS, PTX_COLUMNS, PTX_FEW, PTX_FEW_ACROSS, PTX_FORMS };
+ * and element e / m of result e % m for COLUMNS and FEW_ACROSS, of n elements and m results.
+ * AFTER: the template is the kernel of another operator, and the program has its results as an input. The
+ * template also stores the program's output. */
+enum ptx_form { PTX_ELEMENTS, PTX_ROWS, PTX_COLUMNS, PTX_FEW, PTX_FEW_ACROSS, PTX_AFTER, PTX_FORMS };
 
 /* The kernel to write. It contains no padding, because it is part of a key. */
 typedef struct ptx_request {
     const struct code_list *list;
     uint16_t threads;        /* of a block */
+    uint16_t head;           /* bytes of a template's own argument, before that of the program */
+    uint16_t kernel;         /* the template, if several have the same form */
     uint8_t type;            /* duet_dtype in which it computes: f32, f64, i64 or u64 */
     uint8_t width;           /* elements that a thread computes: 1, 2 or 4 */
     uint8_t waits;           /* is it launched early, and waits for the previous kernel? (capability 9.0) */
@@ -41,12 +56,9 @@ typedef struct ptx_request {
     uint8_t in_type[PROGRAM_INPUTS], out_type[PROGRAM_OUTPUTS]; /* duet_dtype */
     uint8_t access[PROGRAM_INPUTS];                             /* enum ptx_access */
     uint8_t form;                                               /* enum ptx_form */
-    uint8_t zero;
+    uint8_t zero[5];
 } ptx_request;
-_Static_assert(sizeof(ptx_request) == sizeof(void *) + 48, "no padding");
-
-/* The bytes of reduce_args, which kernels that reduce take before the argument below. */
-#define PTX_REDUCE_HEAD 832
+_Static_assert(sizeof(ptx_request) == sizeof(void *) + 56, "no padding");
 
 /* The argument of a kernel, which is as short as the program allows, because its first reads wait for
  * memory: the number of elements; the elements between an aligned address and the first element of each
@@ -83,12 +95,13 @@ bool ptx_write(ptx_text *t, const ptx_request *r);
 typedef struct ptx_template {
     const char *text, *entry; /* entry: the name of the kernel */
     size_t length;
+    const char *target; /* the directives .version and .target; NULL: for compute capability 8.0 */
 } ptx_template;
 
-/* Writes a kernel that reduces: the template, with code in place of each placeholder. A placeholder is the
- * line
- *     // duet:COUNT result... element
+/* Writes the kernel of a template, with code in place of each placeholder. A placeholder is the line
+ *     // duet:COUNT result... given... element
  * which names registers. `element` contains the number of the first element. The results are COUNT elements
- * of the first operand, then COUNT of the second one. COUNT is the width or 1. Errors as ptx_write. */
-bool ptx_write_reduction(ptx_text *t, const ptx_request *r, const ptx_template *s);
+ * of the first output, then COUNT of the second one. `given` are COUNT elements of the input that is GIVEN,
+ * if there is one. COUNT is the width or 1. Errors as ptx_write. */
+bool ptx_fill_template(ptx_text *t, const ptx_request *r, const ptx_template *s);
 #endif

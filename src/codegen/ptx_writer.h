@@ -44,6 +44,7 @@ typedef struct arguments {
 /* The elements of a thread. */
 typedef struct vector {
     int in[PROGRAM_INPUTS][4], out[4][PROGRAM_OUTPUTS];
+    int given[4]; /* of the input that is GIVEN */
     int whole; /* the condition that all exist */
 } vector;
 

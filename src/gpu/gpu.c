@@ -7,16 +7,16 @@
 #include "kernels.h"
 #include "packed_cache.h"
 #include "recover.h"
+#include "run_joined.h"
 #include "stack.h"
 #include "step_kinds.h"
 
-static bool is_split(const step *s) { return unlikely(s->math == DUET_MATH_SPLIT) && kernels_splits(s); }
 
 static const char *gpu_unsupported_reason(const step *s)
 {
     const char *why = gpu_device_all_absent();
     if (why) return why;
-    if (is_split(s)) return NULL;
+    if (gpu_splits(s)) return NULL;
     return gpu_kernel_of(s->kernel)->unsupported(s);
 }
 
@@ -54,7 +54,7 @@ static duet_status run_split(const step *s, const frame *f, queue *q)
 
 static duet_status run_on_queue(const step *s, const frame *f, queue *q)
 {
-    if (is_split(s)) return run_split(s, f, q);
+    if (gpu_splits(s)) return run_split(s, f, q);
     return gpu_kernel_of(s->kernel)->run(s, f, q);
 }
 
@@ -110,7 +110,7 @@ static duet_status gpu_run(const step *s, const frame *f) { return stack_step_ru
 static duet_status gpu_prepare(const step *s, const frame *f)
 {
     queue *q;
-    if (!is_split(s) || is_empty(s)) return DUET_OK;
+    if (!gpu_splits(s) || is_empty(s)) return DUET_OK;
     if (owned_by(f, s->in[0].slot) && !kernels_splits_here(s, f))
         return DUET_OK; /* temporaries have no address yet, and will be aligned */
     ON_DEVICE(f->device);
@@ -121,7 +121,7 @@ static duet_status gpu_prepare(const step *s, const frame *f)
 static size_t gpu_scratch(const step *s)
 {
     const bool launches =
-        !is_split(s) && !kernels_unsupported(s) && gpu_kernel_of(s->kernel)->run == gpu_launch;
+        !gpu_splits(s) && !kernels_unsupported(s) && gpu_kernel_of(s->kernel)->run == gpu_launch;
     return launches ? kernels_scratch(s) : 0;
 }
 
@@ -135,7 +135,7 @@ static bool is_sure_gemm(const step *s)
 static bool gpu_is_sure(const step *s)
 {
     const bool is_product = (s->kernel == OP_matmul && !is_int_gemm(s)) || is_conv(s->kernel);
-    if (is_split(s)) return false;
+    if (gpu_splits(s)) return false;
     if (kernels_unsupported(s)) return is_sure_gemm(s);
     return gpu_kernel_of(s->kernel)->run == gpu_launch || (is_product && !kernels_scratch(s));
 }
@@ -144,7 +144,7 @@ static duet_status gpu_make_sure(const step *s, int device)
 {
     queue *q;
     TRY(stack_prepare());
-    if (is_split(s) || is_empty(s) || !is_sure_gemm(s)) return DUET_OK;
+    if (gpu_splits(s) || is_empty(s) || !is_sure_gemm(s)) return DUET_OK;
     ON_DEVICE(device);
     TRY(gpu_queue_open(device, thread_get()->queue, &q));
     return gpu_matmul_make_sure(s, q);
@@ -209,6 +209,7 @@ const machine gpu_machine = {
     .algorithm = gpu_algorithm,
     .cost = gpu_cost,
     .run = gpu_run,
+    .run_joined = gpu_run_joined,
     .forget = gpu_forget,
     .sync = gpu_queue_sync,
     .report = gpu_queue_report,

@@ -48,6 +48,20 @@ duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void 
     return r;
 }
 
+/* Products need neither scratch memory nor counters. */
+duet_status gpu_launch_joined(const step *s, const step *then, const frame *f, queue *q, const void *packed,
+                              bool *done)
+{
+    workspace w = { .counters = q->counters, .packed = packed, .indices = q->indices };
+    if (gpu_queue_captures(q)) w.used = gpu_graph_used(q);
+    w.written = gpu_queue_written(q);
+    TRY(CUDA(launch_joined, s, then, f, &w, gpu_queue_cuda_stream(q), done));
+    if (!*done) return DUET_OK;
+    gpu_queue_wrote(q, written_by(then, f, NULL, 0));
+    COUNT(launches);
+    return DUET_OK;
+}
+
 duet_status gpu_launch(const step *s, const frame *f, queue *q) { return gpu_launch_with(s, f, q, NULL); }
 
 void gpu_give(void *block, const queue *q)

@@ -4,6 +4,7 @@
 #define STEP_KINDS_H
 
 #include "cost.h"
+#include "kernels.h"
 #include "queue.h"
 
 /* Converts the status of a failure that may have happened after the first write to an output. Every
@@ -44,6 +45,11 @@ const gpu_kernel *gpu_kernel_of(int kernel);
 duet_status gpu_launch(const step *s, const frame *f, queue *q);
 duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed);
 
+/* The same for a step and the program that it joins (step.joins). Set *done; false: nothing was launched. */
+duet_status gpu_launch_joined(const step *s, const step *then, const frame *f, queue *q, const void *packed,
+                              bool *done);
+duet_status gpu_split_joined(const step *s, const step *then, const frame *f, queue *q, bool *done);
+
 /* Computes out = op(x[0], x[1], ...) for an element-wise operator or OP_LOAD. An operand has the
  * sizes of `out` and any strides, and may be `out` itself. If p is NULL, it is a number. */
 typedef struct part {
@@ -57,6 +63,11 @@ duet_status gpu_apply(int op, void *out, const layout *out_at, const part *x, in
  * a copy in *block. The caller releases *block with gpu_give, which accepts NULL. */
 duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void **p, void **block);
 void gpu_give(void *block, const queue *q);
+
+static inline bool gpu_splits(const step *s)
+{
+    return unlikely(s->math == DUET_MATH_SPLIT) && kernels_splits(s);
+}
 
 /* Run a step that kernels_splits supports (DUET_MATH_SPLIT). After NO_MEMORY nothing was written, and
  * the step can still be computed in f32. Call gpu_split_prepare before a capture of the step: it

@@ -211,6 +211,7 @@ static bool plan_fill(plan *p, const statement *s, graph *g, const dest_info *de
     if (ok) {
         take_tables(p, g, &m);
         add_bytes(p, s);
+        plan_find_joins(p);
     }
     lower_free(&l);
     memory_free(&m);

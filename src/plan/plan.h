@@ -128,6 +128,9 @@ static inline duet_math_mode math_now(void) { return thread_get()->math; }
 enum fusion fusion_now(void);
 void plan_fusion(int mode);
 
+/* joins.c: sets step.joins. */
+void plan_find_joins(plan *p);
+
 /* explain.c */
 void plan_print(FILE *out, const plan *p, const statement *s);
 

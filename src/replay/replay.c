@@ -276,8 +276,7 @@ duet_status replay_steps(const duet_recording *r, const segment *g, const record
     duet_status s = plan_take_temporaries(p, e->data, queue, &taken);
     plan_bind_derived(p, e->data);
     int done = 0;
-    while (done < p->count && s == DUET_OK)
-        if ((s = p->machine->run(&p->steps[done], &f)) == DUET_OK) done++;
+    while (done < p->count && s == DUET_OK) s = plan_step(p, &f, &done);
     plan_release_temporaries(p, e->data, queue, taken);
     if (likely(s == DUET_OK)) return s;
     return plan_wrote_before(p, done) ? error_becomes(DUET_DEVICE_ERROR) : s;
@@ -304,7 +303,8 @@ static duet_status capture_steps(const recorded *e, const frame *f)
     const int count = direct_results(p, e->data, direct);
     duet_status s = DUET_OK;
     for (int k = 0; k < count; k++) temporaries[k] = e->data[direct[k].slot];
-    for (int i = 0; i < p->count && s == DUET_OK; i++)
+    for (int i = 0; i < p->count && s == DUET_OK && !count;) s = plan_step(p, f, &i);
+    for (int i = 0; i < p->count && s == DUET_OK && count; i++)
         if (enter_step(e, i, direct, count, temporaries)) s = p->machine->run(&p->steps[i], f);
     for (int k = 0; k < count; k++) e->data[direct[k].slot] = temporaries[k];
     return s;

@@ -199,15 +199,25 @@ void plan_bind_derived(const plan *p, void **data)
     }
 }
 
+duet_status plan_step(const plan *p, const frame *f, int *done)
+{
+    const step *s = &p->steps[*done];
+    bool joined = false;
+    if (s->joins) TRY(p->machine->run_joined(s, s + 1, f, &joined));
+    if (!joined) TRY(p->machine->run(s, f));
+    *done += 1 + joined;
+    return DUET_OK;
+}
+
 duet_status plan_steps(const plan *p, const frame *f, int *done)
 {
     *done = 0;
     for (int i = p->first_sure; i < p->count; i++) TRY(p->machine->make_sure(&p->steps[i], p->device));
-    for (; *done < p->count; ++*done) {
+    while (*done < p->count) {
         const step *s = &p->steps[*done];
         TRACE("step %d of %d on the %s: %s", *done + 1, p->count, p->machine->name,
               kernel_name(s->kernel, s->epilogue));
-        TRY(p->machine->run(s, f));
+        TRY(plan_step(p, f, done));
     }
     return DUET_OK;
 }

@@ -11,7 +11,9 @@ duet_status plan_run(const plan *p, const statement *s);
 /* The same for a plan without a stream that has a step. */
 duet_status plan_run_once(const plan *p, const statement *s);
 
-/* The stages of plan_run, for recordings. */
+/* The stages of plan_run, for recordings. plan_step runs step *done, perhaps with the one that it joins, and
+ * counts them. */
+duet_status plan_step(const plan *p, const frame *f, int *done);
 duet_status plan_steps(const plan *p, const frame *f, int *done); /* *done: how many steps succeeded */
 void plan_numbers(const plan *p, const formula *f, double *num);
 bool plan_has_numbers(const plan *p, const formula *f, const double *num); /* equal bit for bit? */

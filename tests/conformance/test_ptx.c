@@ -5,6 +5,8 @@
 #include "ptx_check.h"
 #ifdef HAS_KERNEL_TEXTS
 #include "compiled_kernels.h"
+#include "emulated.h"
+#include "joined.h"
 #endif
 #include "quick.h"
 #include <unistd.h>
@@ -15,13 +17,15 @@ static const duet_dtype types[] = { DUET_F32, DUET_F64, DUET_I64, DUET_U64 };
 
 static bool has_assembler(void) { return system("ptxas --version >/dev/null 2>&1") == 0; }
 
-/* The first text of ptxas about the module, or NULL if there is none. */
-static const char *refusal(const ptx_text *t, bool waits)
+/* The first text of ptxas about the module, or NULL if there is none. target: its directives, or NULL for
+ * compute capability 8.0. */
+static const char *refusal(const ptx_text *t, const char *target)
 {
     static char command[256], text[256];
     FILE *f = fopen(path, "w");
     if (!f || fwrite(t->at, 1, t->length, f) != t->length || fclose(f)) return "the file was not written";
-    snprintf(command, sizeof command, "ptxas -arch=sm_%d %s -o /dev/null 2>&1", waits ? 90 : 80, path);
+    const char *card = target ? strstr(target, "sm_") : "sm_80";
+    snprintf(command, sizeof command, "ptxas -arch=%s %s -o /dev/null 2>&1", card, path);
     f = popen(command, "r");
     if (!f) return "ptxas did not start";
     const bool some = fgets(text, sizeof text, f);
@@ -50,7 +54,7 @@ static bool try(int op, duet_dtype of_type, bool assembles)
     CHECK(!fault, "%s of %s, line %d: %s", op_infos[op].name, dtypes[type].name, line, fault ? fault : "");
     CHECK(written == !calls_functions(&l, of_type), "%s of %s: %s", op_infos[op].name, dtypes[type].name,
           written ? "PTX that calls functions" : "no PTX");
-    const char *why = written && assembles ? refusal(&t, r.waits) : NULL;
+    const char *why = written && assembles ? refusal(&t, r.waits ? "sm_90" : NULL) : NULL;
     CHECK(!why, "%s of %s: %s", op_infos[op].name, dtypes[type].name, why);
     free(t.at);
     code_list_free(&l);
@@ -73,14 +77,15 @@ static bool try_reduction(int op, duet_dtype of_type, bool assembles)
     char name[64];
     const bool listed = code_list_make_operands(&l, &p, of_type);
     ptx_request r = any_ptx_request(&l, &p, of_type);
-    r.form = (uint8_t)(PTX_ROWS + draw(PTX_FORMS - PTX_ROWS));
+    r.form = (uint8_t)(PTX_ROWS + draw(PTX_AFTER - PTX_ROWS));
+    r.head = 832;
     r.width = r.form != PTX_ROWS ? 1 : of_type == DUET_F32 ? 4 : 2;
     r.outputs = op_infos[op].arity;
     r.out_type[0] = r.out_type[1] = type;
     r.out_walks = r.waits = false;
-    const ptx_template s = compiled_reduce_template(of_type, r.form, &p, name);
-    written = listed && ptx_write_reduction(&t, &r, &s);
-    const char *why = written && assembles ? refusal(&t, false) : NULL;
+    const ptx_template s = compiled_reduce_template(&r, &p, name);
+    written = listed && ptx_fill_template(&t, &r, &s);
+    const char *why = written && assembles ? refusal(&t, NULL) : NULL;
     CHECK(!why, "%s of %s: %s", name, dtypes[type].name, why);
     CHECK(written, "%s of %s was not written", name, dtypes[type].name);
     free(t.at);
@@ -88,6 +93,62 @@ static bool try_reduction(int op, duet_dtype of_type, bool assembles)
 #endif
     return written;
 }
+
+#ifdef HAS_KERNEL_TEXTS
+/* The kernels of joined.h; `head` is the bytes of their own argument. */
+static const struct joined_kernels {
+    enum joined_file file;
+    int count, width, head;
+    duet_dtype type;
+} joined_kernels[] = {
+    { JOINED_GEMV, 8, 1, sizeof(product_args), DUET_F32 },
+    { JOINED_SMALL_MN, 11, 1, sizeof(product_args), DUET_F32 },
+    { JOINED_SMALL_MN, 11, 1, sizeof(product_args), DUET_F64 },
+    { JOINED_TALL, 16, 1, sizeof(product_args), DUET_F32 },
+    { JOINED_TALL, 16, 1, sizeof(product_args), DUET_F64 },
+    { JOINED_SPLIT_K, 8, 1, sizeof(product_args), DUET_F32 },
+    { JOINED_EMULATED, 3, 4, sizeof(emulated_args), DUET_F32 },
+    { JOINED_EMULATED_FEW, 4, 1, sizeof(emulated_gemm_small_args), DUET_F32 },
+};
+
+/* A product's kernel, followed by a formula of the product and two operands. */
+static void try_joined(const struct joined_kernels *from, int number, bool assembles)
+{
+    const uint8_t type = (uint8_t)from->type;
+    program p = { .length = 4, .inputs = 3, .outputs = 1, .numbers = 1 };
+    p.code[0] = (instruction){ OP_tanh, type, { { FROM_INPUT, 1 } } };
+    p.code[1] = (instruction){ OP_fma, type, { { FROM_ACC }, { FROM_NUMBER, 0 }, { FROM_INPUT, 0 } } };
+    p.code[2] = (instruction){ OP_add, type, { { FROM_ACC }, { FROM_INPUT, 2 } } };
+    p.code[3] = (instruction){ .op = OP_STORE, .type = type };
+    code_list l;
+    ptx_text t = { 0 };
+    char name[64];
+    const bool listed = code_list_make(&l, &p, from->type);
+    ptx_request r = any_ptx_request(&l, &p, from->type);
+    r.form = PTX_AFTER;
+    r.kernel = JOINED_KERNEL(from->file, number);
+    r.head = (uint16_t)from->head;
+    r.width = (uint8_t)from->width;
+    r.access[1] = PTX_GIVEN;
+    r.out_type[0] = type;
+    r.out_walks = false;
+    const ptx_template s = joined_template(&r, name);
+    const bool written = listed && s.text && ptx_fill_template(&t, &r, &s);
+    CHECK(written, "%s of %s was not written", name, dtypes[type].name);
+    const char *why = written && assembles ? refusal(&t, s.target) : NULL;
+    CHECK(!why, "%s of %s: %s", name, dtypes[type].name, why);
+    free(t.at);
+    code_list_free(&l);
+}
+
+static void test_joined(bool assembles, bool quick)
+{
+    for (size_t i = 0; i < sizeof joined_kernels / sizeof *joined_kernels; i++)
+        for (int k = 0; k < joined_kernels[i].count; k++)
+            if (!quick || k == 0 || chance(20)) try_joined(&joined_kernels[i], k, assembles);
+    tap_point("products followed by formulas");
+}
+#endif
 
 static uint32_t class_of(duet_dtype type) { return has_integers(type) ? OP_INTEGERS : OP_FLOATS; }
 
@@ -109,7 +170,7 @@ static void try_programs(int count, bool assembles)
         const int before = tap_failures;
         char *text = check_ptx(&t.code, type, &waits);
         const ptx_text whole = { text, text ? strlen(text) : 0, 0, false };
-        const char *why = text && assembles && n % 64 < 4 ? refusal(&whole, waits) : NULL;
+        const char *why = text && assembles && n % 64 < 4 ? refusal(&whole, waits ? "sm_90" : NULL) : NULL;
         CHECK(!why, "ptxas: %s", why);
         if (tap_failures != before) printf("# %s\n", program_text(&t));
         written += text != NULL;
@@ -172,6 +233,9 @@ int main(int argc, char **argv)
            assembles ? " and assembled" : "; there is no ptxas");
     tap_point("PTX of every operator");
     test_refused();
+#ifdef HAS_KERNEL_TEXTS
+    test_joined(assembles, turns == 1);
+#endif
     try_programs(turns * 100, assembles);
     if (file >= 0) close(file);
     unlink(path);

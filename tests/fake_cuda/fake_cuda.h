@@ -15,7 +15,8 @@
 
 typedef struct fake_counts {
     uint64_t calls;    /* of all functions that can fail */
-    uint64_t launches; /* of launch_step */
+    uint64_t launches; /* of launch_step and launch_joined */
+    uint64_t joins;    /* of launch_joined */
     uint64_t products, convolutions, searches;
     uint64_t backward;      /* convolutions that compute gradients of images */
     uint64_t transforms;    /* by cuFFT */

@@ -1,4 +1,4 @@
-/* ptx_reduce.c - writes kernels that reduce, from a template (ptx_write.h). */
+/* ptx_template.c - writes kernels from a template (ptx_write.h). */
 #include "ptx_writer.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +29,25 @@ static bool starts(const line *l, const char *with)
     return (size_t)l->length >= n && !memcmp(l->at, with, n);
 }
 
+/* By how many braces is the nesting deeper after the line? Assembly in C++ may begin a line with one. */
+static int nesting(const line *l)
+{
+    int more = 0;
+    for (int i = 0; i < l->length; i++) more += (l->at[i] == '{') - (l->at[i] == '}');
+    return more;
+}
+
+enum { OUTSIDE = -1 }; /* before the first brace of a kernel */
+
+/* Returns the next line of a kernel. The line of its last brace sets *depth to 0, and all others to more. */
+static line line_of_body(const char **at, const char *end, int *depth)
+{
+    const line l = next_line(at, end);
+    const int more = nesting(&l);
+    *depth += more + (*depth < 0 && more > 0);
+    return l;
+}
+
 /* Does the line begin the kernel of this name? */
 static bool is_entry(const line *l, const char *name)
 {
@@ -51,6 +70,21 @@ static bool read_placeholder(const line *l, placeholder *m)
     return true;
 }
 
+static bool has_given(const ptx_request *r)
+{
+    bool has = false;
+    for (int k = 0; k < r->inputs; k++) has |= r->access[k] == PTX_GIVEN;
+    return has;
+}
+
+static void take_given(writer *w, const placeholder *m, vector *x)
+{
+    for (int u = 0; u < m->count && has_given(w->r); u++) {
+        x->given[u] = fresh(w);
+        put(w, "mov.%s %%v%d, %s;\n", type(w), x->given[u], m->name[m->names - 1 - m->count + u]);
+    }
+}
+
 /* Writes the code for one placeholder in a block, with its own register declarations. */
 static void elements(writer *w, const placeholder *m, bool *full)
 {
@@ -60,6 +94,7 @@ static void elements(writer *w, const placeholder *m, bool *full)
     w->t = &body;
     w->values = w->words = w->doubles = w->conditions = w->indices = 0;
     put(w, "mov.b64 %%e, %s;\n", m->name[m->names - 1]);
+    take_given(w, m, &x);
     ptx_load_arguments(w, &a);
     ptx_load_singles(w, &a);
     ptx_load_whole(w, &a, &x);
@@ -82,7 +117,8 @@ static void fill(writer *w, const placeholder *m, bool *full)
     const ptx_request *whole = w->r;
     ptx_request one = *whole;
     one.width = 1;
-    w->failed |= (m->count != 1 && m->count != whole->width) || m->names != m->count * whole->outputs + 1;
+    const int names = m->count * (whole->outputs + has_given(whole)) + 1;
+    w->failed |= (m->count != 1 && m->count != whole->width) || m->names != names;
     if (w->failed) return;
     if (m->count == 1) w->r = &one;
     elements(w, m, full);
@@ -93,9 +129,9 @@ static void fill(writer *w, const placeholder *m, bool *full)
 static void body_of(writer *w, const char **at, const char *end)
 {
     bool full = false, any = false;
-    for (line l = { "", 0 }; *at < end && !starts(&l, "}");) {
+    for (int depth = OUTSIDE; *at < end && depth;) {
         placeholder m;
-        l = next_line(at, end);
+        const line l = line_of_body(at, end, &depth);
         if (read_placeholder(&l, &m)) {
             fill(w, &m, &full);
             any = true;
@@ -104,26 +140,40 @@ static void body_of(writer *w, const char **at, const char *end)
     w->failed |= full || !any;
 }
 
+static void skip_body(const char **at, const char *end)
+{
+    for (int depth = OUTSIDE; *at < end && depth;) line_of_body(at, end, &depth);
+}
+
+/* The argument of the kernel: as in the template, but longer. */
+static void argument(writer *w, const line *l)
+{
+    char text[64];
+    int align = 0;
+    snprintf(text, sizeof text, "%.*s", l->length, l->at);
+    w->failed |= sscanf(text, " .param .align %d", &align) != 1;
+    put(w, ".visible .entry " PTX_ENTRY "(.param .align %d .b8 %s[%d]\n", align, w->args,
+        ptx_places_of(w->r).bytes);
+}
+
 static void copy(writer *w, const ptx_template *s)
 {
     const char *at = s->text, *end = s->text + s->length;
-    bool inside = false, found = false;
+    bool found = false;
     while (at < end) {
         const line l = next_line(&at, end);
         if (is_entry(&l, s->entry)) {
-            put(w, ".visible .entry " PTX_ENTRY "(.param .align 8 .b8 %s[%d]\n", w->args,
-                ptx_places_of(w->r).bytes);
-            next_line(&at, end);
+            const line parameter = next_line(&at, end);
+            argument(w, &parameter);
             body_of(w, &at, end);
             found = true;
-        } else if (starts(&l, ".visible .entry ")) inside = true;
-        else if (inside) inside = !starts(&l, "}");
-        else if (starts(&l, ".shared")) put(w, "%.*s\n", l.length, l.at);
+        } else if (starts(&l, ".visible .entry ")) skip_body(&at, end);
+        else if (starts(&l, ".shared") || starts(&l, ".extern .shared")) put(w, "%.*s\n", l.length, l.at);
     }
     w->failed |= !found;
 }
 
-bool ptx_write_reduction(ptx_text *t, const ptx_request *r, const ptx_template *s)
+bool ptx_fill_template(ptx_text *t, const ptx_request *r, const ptx_template *s)
 {
     char args[64];
     writer w = { .t = t, .r = r, .l = r->list, .args = args };
@@ -131,7 +181,7 @@ bool ptx_write_reduction(ptx_text *t, const ptx_request *r, const ptx_template *
     snprintf(args, sizeof args, "%s_param_0", s->entry);
     w.reg = malloc((size_t)(r->list->length + 1) * sizeof *w.reg);
     if (!w.reg) return false;
-    put(&w, ".version 7.0\n.target sm_80\n.address_size 64\n");
+    put(&w, "%s\n.address_size 64\n", s->target ? s->target : ".version 7.0\n.target sm_80");
     copy(&w, s);
     free(w.reg);
     return !w.failed && !t->full;

@@ -1,0 +1,96 @@
+/* joined.c - launches kernels of products, with or without a program that follows (joined.h). */
+#include "joined.h"
+#include "compiled_operands.h"
+#include "dtype.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- texts ---- */
+
+/* name of the file, types, target */
+#define FILES(OF)                                                                                            \
+    OF(JOINED_GEMV, gemv, f32, "sm_90")                                                                      \
+    OF(JOINED_SMALL_MN, gemm_small_mn, f32, "sm_90")                                                         \
+    OF(JOINED_SMALL_MN, gemm_small_mn, f64, "sm_90")                                                         \
+    OF(JOINED_TALL, gemm_tall, f32, "sm_90")                                                                 \
+    OF(JOINED_TALL, gemm_tall, f64, "sm_90")                                                                 \
+    OF(JOINED_SPLIT_K, gemm_split_k, f32, "sm_90")                                                           \
+    OF(JOINED_EMULATED, emulated_gemm, f32, "sm_90a")                                                        \
+    OF(JOINED_EMULATED_FEW, emulated_gemm_small, f32, "sm_90a")
+
+#define DECLARE(file, name, type, target) extern const char name##_##type##_text[], name##_##type##_end[];
+FILES(DECLARE)
+#undef DECLARE
+
+ptx_template joined_template(const ptx_request *r, char name[64])
+{
+    const int file = r->kernel / JOINED_NUMBERS, number = r->kernel % JOINED_NUMBERS;
+    ptx_template t = { .entry = name };
+#define FIND(of, file_name, type_name, to)                                                                   \
+    if (file == of && !strcmp(dtypes[r->type].name, #type_name)) {                                           \
+        snprintf(name, 64, #file_name "_%d", number);                                                        \
+        t.text = file_name##_##type_name##_text;                                                             \
+        t.length = (size_t)(file_name##_##type_name##_end - file_name##_##type_name##_text);                 \
+        t.target = ".version 8.1\n.target " to;                                                              \
+    }
+    FILES(FIND)
+#undef FIND
+    return t;
+}
+
+/* ---- launch ---- */
+
+/* The bytes before the program's argument, which is aligned to 8. */
+static int head_of(size_t bytes) { return (int)((bytes + 7) / 8 * 8); }
+
+#define HEAD_MOST 512
+
+static bool start_joined(const product_launch_args *l, const joined *j, cudaStream_t q)
+{
+    const step *s = j->then;
+    double num[PROGRAM_NUMBERS];
+    interp_path paths[PROGRAM_INPUTS];
+    _Alignas(64) struct {
+        char head[HEAD_MOST];
+        ptx_args operands;
+    } args;
+    operands o;
+    bool ready;
+    operands_take(&o, s, j->f, dtypes[s->out[0].at.type].bytes);
+    if (l->bytes > HEAD_MOST || l->blocks > INT32_MAX || !card().clusters || !operands_reachable(&o))
+        return false;
+    interp_head domain = { .n = layout_count(&o.of[0]), .out_dense = true, .inputs = s->ins };
+    for (int k = 0; k < s->ins; k++) domain.in[k] = o.at[1 + k];
+    compiled_source from = { .program = s->program,
+                             .form.form = PTX_AFTER,
+                             .form.kernel = JOINED_KERNEL(l->file, l->number),
+                             .form.head = (uint16_t)head_of(l->bytes),
+                             .form.type = (uint8_t)s->out[0].at.type,
+                             .form.width = (uint8_t)l->width,
+                             .form.threads = (uint16_t)l->threads,
+                             .form.waits = 1,
+                             .form.numbers = s->program->numbers,
+                             .blocks = l->blocks,
+                             .cluster = l->cluster,
+                             .shared = l->shared,
+                             .bytes = operands_bytes(&o) };
+    compiled_form(&from.form, &o, &domain, paths);
+    from.form.access[j->given] = PTX_GIVEN;
+    compiled_kernel *kernel = compiled_kernel_for(&from, j->w->used, &ready);
+    if (!kernel || !ready) return false;
+    for (int k = 0; k < s->nums; k++) num[k] = j->f->num[s->num[k]];
+    memcpy(&args, l->args, l->bytes);
+    compiled_args(&from.form, &o, &domain, num, paths, &args);
+    return compiled_kernel_launch(kernel, &from, &args, q);
+}
+
+cudaError_t product_start(const product_launch_args *l, joined *j, cudaStream_t q)
+{
+    if (j) {
+        j->done = start_joined(l, j, q);
+        return cudaSuccess;
+    }
+    const cudaError_t e = with_shared(l->kernel, l->shared, l->shared_most);
+    if (e != cudaSuccess) return e;
+    return launch_clusters(l->kernel, l->blocks, l->cluster, l->threads, l->shared, l->args, q);
+}

@@ -1,0 +1,56 @@
+/* joined.h - products that apply a program to their results before they store them. nvcc compiles the kernels
+ * of products to PTX with a placeholder for the formula (epilogue.cuh); the driver compiles it for one
+ * program, as compiled_kernels.h says. Needs compute capability 9.0. */
+#ifndef JOINED_H
+#define JOINED_H
+
+#include "compiled_kernels.h"
+
+/* The files with such kernels. Kernels of a file are numbered: kernel `number` has the code
+ * JOINED_KERNEL(file, number) in ptx_request.kernel. */
+enum joined_file {
+    JOINED_GEMV,     /* rows of a - 1, plus 2 if wide, plus 4 for columns of b */
+    JOINED_SMALL_MN, /* columns / 2 - 1; 8 to 10: of any strides */
+    JOINED_TALL,     /* columns / 2 - 1, plus 8 for vectors */
+    JOINED_SPLIT_K,  /* the row of gemm_split_k.def times 2, plus 1 if wide */
+    JOINED_EMULATED, /* as emulated_kernels() and emulated_gemm_small_kernels() */
+    JOINED_EMULATED_FEW,
+    JOINED_FILES
+};
+#define JOINED_NUMBERS              64 /* kernels of a file, at most */
+#define JOINED_KERNEL(file, number) ((uint16_t)((file)*JOINED_NUMBERS + (number)))
+
+/* The program that follows a product. */
+typedef struct joined {
+    const step *then; /* its step */
+    int given;        /* the input that is the product */
+    const frame *f;
+    const workspace *w;
+    bool done; /* the joined kernel was launched */
+} joined;
+
+/* A launch of a product: of `kernel` if no program follows. */
+typedef struct product_launch_args {
+    const void *kernel;
+    enum joined_file file;
+    int number; /* of the kernel in the file */
+    int width;  /* of its placeholders: 1, or 4 if there are also such */
+    int64_t blocks;
+    int cluster, threads;
+    size_t shared, shared_most; /* as with_shared() takes them */
+    void *args;                 /* `bytes` bytes, whose results are those of the program */
+    size_t bytes;
+} product_launch_args;
+
+/* Launches a product. If a program follows (j is not NULL), launches the joined kernel if it is ready, and
+ * otherwise nothing. */
+cudaError_t product_start(const product_launch_args *l, joined *j, cudaStream_t q);
+
+/* Where the joined kernel writes: results of the program are as dense as those of the product would be. */
+static inline void *joined_out(const joined *j) { return j->f->data[j->then->out[0].slot]; }
+
+/* Launch a product, with the program that follows unless j is NULL (gemm_small.c, emulated.c). */
+cudaError_t product_join(const step *s, joined *j, const frame *f, const workspace *w, cudaStream_t q);
+cudaError_t emulated_join(const step *s, joined *j, const frame *f, const workspace *w, cudaStream_t q);
+
+#endif

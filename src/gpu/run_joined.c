@@ -1,0 +1,68 @@
+/* run_joined.c - runs a product and the program that reads its result as one kernel (step.joins). */
+#include "run_joined.h"
+#include "dtype.h"
+#include "graph_order.h"
+#include "kernels.h"
+#include "stack.h"
+#include "step_kinds.h"
+
+static span span_of(const operand *x, const frame *f)
+{
+    int64_t low, high;
+    const int64_t each = (int64_t)dtypes[x->at.type].bytes;
+    const char *p = f->data[x->slot];
+    layout_span(&x->at, &low, &high);
+    return (span){ p + low * each, p + high * each };
+}
+
+/* The joined kernel writes the results while it still reads the product's operands. */
+static bool overwrites_operands(const step *s, const step *then, const frame *f)
+{
+    const span out = span_of(&then->out[0], f);
+    bool overwrites = false;
+    for (int k = 0; k < s->ins; k++) {
+        const span in = span_of(&s->in[k], f);
+        overwrites |= in.first < out.end && out.first < in.end;
+    }
+    return overwrites;
+}
+
+/* A step that has the operands of both, for the order of the steps in a graph. Returns false if it would have
+ * too many. */
+static bool merge(const step *s, const step *then, step *both)
+{
+    *both = *s;
+    both->out[0] = then->out[0];
+    for (int k = 0; k < then->ins; k++) {
+        if (k == s->joins - 1) continue;
+        if (both->ins == STEP_INPUTS) return false;
+        both->in[both->ins++] = then->in[k];
+    }
+    return true;
+}
+
+static duet_status launch(const step *s, const step *then, const frame *f, queue *q, bool *done)
+{
+    if (gpu_splits(s)) return gpu_split_joined(s, then, f, q, done);
+    return kernels_unsupported(s) ? DUET_OK : gpu_launch_joined(s, then, f, q, NULL, done);
+}
+
+/* If nothing was launched, the steps begin and end their own parts of the graph. */
+static duet_status capture(const step *s, const step *then, const frame *f, queue *q, bool *done)
+{
+    step both;
+    if (!merge(s, then, &both)) return DUET_OK;
+    TRY(gpu_order_begin(q, &both, f));
+    TRY(launch(s, then, f, q, done));
+    return *done ? gpu_order_end(q) : DUET_OK;
+}
+
+duet_status gpu_run_joined(const step *s, const step *then, const frame *f, bool *done)
+{
+    queue *q;
+    *done = false;
+    if (!stack_suffices(thread_get()) || overwrites_operands(s, then, f)) return DUET_OK;
+    ON_DEVICE(f->device);
+    TRY(gpu_queue_open(f->device, f->queue, &q));
+    return (gpu_queue_captures(q) ? capture : launch)(s, then, f, q, done);
+}

@@ -1,0 +1,227 @@
+/* test_joined.c - products followed by random element-wise formulas: computed in one kernel, where the
+ * machine does so, they give the bits of two kernels. Statements run one by one and recorded; the
+ * destination may be an operand.
+ *     test_joined [how many formulas] [seed] */
+#ifdef FAKE_CUDA
+#include "fake_cuda.h"
+#endif
+#include "generated_mode.h"
+#include "quick.h"
+#include "tap.h"
+#include "test_rng.h"
+#include <stdio.h>
+#include <string.h>
+
+static int statements, joined;
+
+static void ok(duet_status s, const char *what) { CHECK(s == DUET_OK, "%s: %s", what, duet_error()); }
+
+/* ---- a product ---- */
+
+enum { OPERANDS = 5 };
+
+/* operand: of the formula; its layouts broadcast to those of the result. */
+typedef struct problem {
+    duet_dtype type;
+    int64_t m, k, n;
+    duet_matrix *a, *b, *bias, *operand[OPERANDS], *want, *got;
+    bool biased;
+} problem;
+
+static void fill(duet_matrix *m)
+{
+    for (int64_t i = 0; i < duet_count(m); i++) {
+        const double x = (draw(2001) - 1000) / 500.0;
+        if (duet_type(m) == DUET_F32) ((float *)duet_update(m))[i] = (float)x;
+        else ((double *)duet_update(m))[i] = x;
+    }
+}
+
+static duet_matrix *filled(duet_dtype type, int64_t rows, int64_t columns)
+{
+    duet_matrix *m = duet_new(type, rows, columns);
+    fill(m);
+    return m;
+}
+
+#ifdef FAKE_CUDA
+enum { FEW = 12, SOME = 40, MANY = 60 };
+#else
+enum { FEW = 130, SOME = 300, MANY = 700 };
+#endif
+
+/* Sizes for the kernels of one or two rows, of few columns, of many such rows, and of few rows; in
+ * DUET_MATH_SPLIT also for the larger tiles. */
+static void choose_sizes(problem *p, bool split)
+{
+    p->k = 1 + draw(chance(50) ? SOME / 8 : MANY);
+    p->m = 1 + draw(FEW);
+    p->n = 1 + draw(chance(50) ? 16 : SOME);
+    if (chance(20)) p->m = 1 + draw(2);
+    if (chance(10)) {
+        p->m = 15 * FEW + draw(FEW);
+        p->n = 1 + draw(16);
+    }
+    if (split && chance(70)) {
+        p->k = 64 + 4 * draw(MANY / 4);
+        p->m = 33 + draw(SOME);
+        p->n = 17 + draw(SOME);
+    }
+    if (chance(10)) p->m = p->k = p->n = 1 + draw(60);
+    if (chance(40)) {
+        p->n = (p->n + 3) / 4 * 4;
+        p->k = (p->k + 3) / 4 * 4;
+    }
+}
+
+static problem new_problem(bool split)
+{
+    problem p = { .type = split || chance(80) ? DUET_F32 : DUET_F64, .biased = chance(30) };
+    choose_sizes(&p, split);
+    p.a = filled(p.type, p.m, p.k);
+    p.b = chance(80) ? filled(p.type, p.k, p.n) : NULL;
+    if (!p.b) { /* its columns are contiguous */
+        duet_matrix *t = filled(p.type, p.n, p.k);
+        p.b = duet_transposed(t);
+        duet_free(&t);
+    }
+    p.bias = duet_new(p.type, p.n);
+    fill(p.bias);
+    for (int i = 0; i < OPERANDS; i++) {
+        const int kind = draw(4);
+        p.operand[i] = filled(p.type, kind == 1 || kind == 3 ? 1 : p.m, kind == 2 || kind == 3 ? 1 : p.n);
+    }
+    p.want = duet_new(p.type, p.m, p.n);
+    p.got = duet_new(p.type, p.m, p.n);
+    return p;
+}
+
+static void free_problem(problem *p)
+{
+    for (int i = 0; i < OPERANDS; i++) duet_free(&p->operand[i]);
+    duet_free(&p->a, &p->b, &p->bias, &p->want, &p->got);
+}
+
+/* ---- a formula ---- */
+
+static duet_expr any_operand(const problem *p, duet_expr product)
+{
+    if (chance(20)) return product;
+    if (chance(25)) return duet_of_number((draw(401) - 200) / 100.0);
+    return duet_of_matrix(p->operand[draw(OPERANDS)]);
+}
+
+static duet_expr apply(const problem *p, duet_expr x, duet_expr product)
+{
+    switch (draw(13)) {
+    case 0: return duet_add(x, any_operand(p, product));
+    case 1: return duet_sub(any_operand(p, product), x);
+    case 2: return duet_mul(x, any_operand(p, product));
+    case 3: return duet_div(x, any_operand(p, product));
+    case 4: return duet_maximum(x, any_operand(p, product));
+    case 5: return duet_relu(x);
+    case 6: return duet_sigmoid(x);
+    case 7: return duet_tanh(x);
+    case 8: return duet_gelu(x);
+    case 9: return duet_where(duet_less(x, any_operand(p, product)), x, any_operand(p, product));
+    case 10: return duet_sqrt(duet_abs(x));
+    case 11: return duet_exp(duet_neg(duet_abs(x)));
+    default: return duet_fma(x, any_operand(p, product), any_operand(p, product));
+    }
+}
+
+/* The same seed gives the same formula of another product. */
+static duet_expr followed_by(const problem *p, duet_expr product, uint64_t of)
+{
+    const uint64_t before = seed;
+    seed = of;
+    duet_expr e = duet_mul(product, 0.5);
+    for (int i = 1 + draw(chance(10) ? 30 : 6); i-- > 0;) e = apply(p, e, product);
+    seed = before;
+    return e;
+}
+
+static duet_expr product_of(const problem *p)
+{
+    const duet_expr e = duet_matmul(p->a, p->b);
+    return p->biased ? duet_bias_add(e, p->bias) : e;
+}
+
+/* ---- a trial ---- */
+
+static void compare(const problem *p, const char *how)
+{
+    const char *x = duet_read(p->want), *y = duet_read(p->got);
+    const size_t each = p->type == DUET_F32 ? 4 : 8, count = (size_t)duet_count(p->want);
+    size_t differ = 0, first = 0;
+    for (size_t i = 0; i < count && x && y; i++)
+        if (memcmp(x + i * each, y + i * each, each) && !differ++) first = i;
+    CHECK(x && y && !differ, "%s, %s, %lld x %lld x %lld%s: %zu of %zu elements differ, the first is %zu",
+          how, p->type == DUET_F32 ? "f32" : "f64", (long long)p->m, (long long)p->k, (long long)p->n,
+          p->biased ? ", biased" : "", differ, count, first);
+}
+
+static uint64_t joins_now(void)
+{
+#ifdef FAKE_CUDA
+    return fake_count().joins;
+#else
+    return 0;
+#endif
+}
+
+static void set(duet_matrix *to, const problem *p, uint64_t of, const char *what)
+{
+    ok(duet_set(to, followed_by(p, product_of(p), of)), what);
+}
+
+static void replay(const problem *p, uint64_t of)
+{
+    duet_recording *r = NULL;
+    ok(duet_set(p->got, 7), "a number");
+    ok(duet_record_begin(), "recording");
+    set(p->got, p, of, "a recorded statement");
+    CHECK((r = duet_record_end()) != NULL, "%s", duet_error());
+    for (int i = 0; i < 2; i++) ok(duet_replay(r), "a replay");
+    duet_recording_free(&r);
+    compare(p, "replayed");
+}
+
+static void run_all(const problem *p, uint64_t of)
+{
+    generated_mode = GENERATED_NEVER;
+    set(p->want, p, of, "two kernels");
+    generated_mode = GENERATED_AT_ONCE; /* the first launch waits for the kernel */
+    const uint64_t launches = duet_stats().launches, joins = joins_now();
+    set(p->got, p, of, "one kernel");
+    joined += duet_stats().launches == launches + 1 || joins_now() > joins;
+    statements++;
+    compare(p, "at once");
+    replay(p, of);
+    if (p->m != p->k || p->n != p->k) return;
+    set(p->a, p, of, "in place");
+    ok(duet_set(p->got, p->a), "a copy");
+    compare(p, "in place");
+}
+
+static void try(duet_place place, bool split)
+{
+    problem p = new_problem(split);
+    DUET_ON(place) DUET_MATH(split ? DUET_MATH_SPLIT : DUET_MATH_STRICT) run_all(&p, seed);
+    free_problem(&p);
+}
+
+int main(int argc, char **argv)
+{
+    const int count = trial_count(argc, argv, 60, 400);
+    duet_matrix *one = duet_new(DUET_F32, 1);
+    const bool gpu = duet_set_on(DUET_GPU, one, 1) == DUET_OK;
+    printf("# the GPU: %s\n", gpu ? "is there" : duet_error());
+    duet_free(&one);
+    if (argc > 2) seed ^= (uint64_t)atoll(argv[2]) * 0x9e3779b97f4a7c15u;
+    for (int i = 0; i < count; i++) try(gpu ? DUET_GPU : DUET_CPU, i % 3 == 0);
+    printf("# %d of %d statements ran as one kernel\n", joined, statements);
+    CHECK(!gpu || joined > statements / 3, "%d of %d statements ran as one kernel", joined, statements);
+    tap_point("products followed by formulas");
+    return tap_end();
+}
