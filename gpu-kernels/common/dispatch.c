@@ -41,7 +41,9 @@ cudaError_t launch_joined(const step *s, const step *then, const frame *f, const
 {
     joined j = { .then = then, .given = s->joins - 1, .f = f, .w = w };
     cudaError_t e = cudaSuccess;
-    if (s->kernel == OP_matmul) e = (w->packed ? emulated_join : product_join)(s, &j, f, w, q);
+    if (w->packed) e = emulated_join(s, &j, f, w, q);
+    else if (s->kernel == OP_matmul) e = product_join(s, &j, f, w, q);
+    else if (s->kernel == OP_conv2d) e = conv2d_join(s, &j, f, w, q);
     *done = j.done;
     return e;
 }

@@ -3,6 +3,7 @@
  * distributes these over thread blocks (conv_kernels.h). */
 #include "conv_kernels.h"
 #include "dgrad_as_conv.h"
+#include "joined.h"
 #include "min_max.h"
 #include <math.h>
 
@@ -97,13 +98,13 @@ static bool in_vectors(const conv2d_args *a)
            (a->h == 1 || a->row % 4 == 0);
 }
 
-static conv2d_args args_of(const step *s, const frame *f, const workspace *w)
+static conv2d_args args_of(const step *s, const joined *j, const frame *f, const workspace *w)
 {
     const layout *in = &s->in[0].at, *filters = &s->in[1].at, *out = &s->out[0].at;
     const epilogue_info *epilogue = &epilogue_infos[s->epilogue];
     conv2d_args a = { .in = f->data[s->in[0].slot],
                       .filters = f->data[s->in[1].slot],
-                      .out = f->data[s->out[0].slot] };
+                      .out = j ? joined_out(j) : f->data[s->out[0].slot] };
     a.n = in->size[0];
     a.c = (int32_t)in->size[1];
     a.h = (int32_t)in->size[2];
@@ -129,18 +130,30 @@ static conv2d_args args_of(const step *s, const frame *f, const workspace *w)
     return a;
 }
 
-static cudaError_t launch_columns(const step *s, conv2d_args *a, cudaStream_t q)
+/* The width of placeholders is that of complete groups of results. */
+static product_launch_args launch_of(const step *s, conv2d_args *a)
+{
+    return (product_launch_args){
+        .width = epilogue_infos[s->epilogue].pooled ? 2 : 4, .cluster = 1, .args = a, .bytes = sizeof *a
+    };
+}
+
+static cudaError_t launch_columns(const step *s, joined *j, conv2d_args *a, cudaStream_t q)
 {
     const extent e = extent_of(s);
-    const int outputs = outputs_of(s, e);
-    const void *kernel = conv2d_kernel_f32(outputs, epilogue_infos[s->epilogue].pooled);
+    const int outputs = outputs_of(s, e), pooled = epilogue_infos[s->epilogue].pooled;
+    product_launch_args l = launch_of(s, a);
     share_out(a, outputs);
     cut(a, e);
-    const size_t shared =
+    l.kernel = conv2d_kernel_f32(outputs, pooled);
+    l.file = JOINED_WINOGRAD_1D;
+    l.number = (outputs == 2 ? 0 : outputs == 4 ? 1 : 2) + 3 * pooled;
+    l.blocks = (int64_t)a->walkers * a->groups.by;
+    l.threads = CONV_THREADS;
+    l.shared =
         (size_t)a->c * (size_t)a->width * FILTER_BYTES + (size_t)(CONV_WIDTH + 2 * a->stage) * sizeof(float);
-    const cudaError_t error = with_shared(kernel, shared, SHARED);
-    if (error != cudaSuccess) return error;
-    return launch_early(kernel, (int64_t)a->walkers * a->groups.by, CONV_THREADS, shared, a, q);
+    l.shared_most = SHARED;
+    return product_start(&l, j, q);
 }
 
 /* ---- along both axes (winograd_2d.cu) ---- */
@@ -182,11 +195,11 @@ static bool is_winograd_2d(const step *s, const conv2d_args *a)
 
 /* Launches one thread block for each multiprocessor. With few strips, thread blocks have fewer
  * warps. */
-static cudaError_t launch_winograd_2d(const step *s, conv2d_args *a, cudaStream_t q)
+static cudaError_t launch_winograd_2d(const step *s, joined *j, conv2d_args *a, cudaStream_t q)
 {
     const extent e = extent_of(s);
-    const int eights = eights_of(s);
-    const void *kernel = winograd_2d_kernel_f32(eights, epilogue_infos[s->epilogue].pooled);
+    const int eights = eights_of(s), pooled = epilogue_infos[s->epilogue].pooled;
+    product_launch_args l = launch_of(s, a);
     a->width = 8 * eights;
     a->groups = divide_by32(quotient_up(a->m, a->width));
     a->quads = divide_by32(e.quads);
@@ -196,18 +209,27 @@ static cudaError_t launch_winograd_2d(const step *s, conv2d_args *a, cudaStream_
     const int64_t blocks = card().blocks > (int)a->groups.by ? card().blocks / a->groups.by : 1;
     const int64_t warps = smaller(winograd_2d_warps(s), quotient_up(a->strips, blocks));
     a->walkers = (uint32_t)smaller(blocks, quotient_up(a->strips, warps));
-    const size_t shared = (size_t)(winograd_2d_filters(a->c, eights) + warps * WINOGRAD_2D_OWN);
-    const cudaError_t error = with_shared(kernel, shared, (size_t)card().shared);
-    if (error != cudaSuccess) return error;
-    return launch_early(kernel, (int64_t)a->walkers * a->groups.by, (int)warps * 32, shared, a, q);
+    l.kernel = winograd_2d_kernel_f32(eights, pooled);
+    l.file = JOINED_WINOGRAD_2D;
+    l.number = (eights != 2) + 2 * pooled;
+    l.blocks = (int64_t)a->walkers * a->groups.by;
+    l.threads = (int)warps * 32;
+    l.shared = (size_t)(winograd_2d_filters(a->c, eights) + warps * WINOGRAD_2D_OWN);
+    l.shared_most = (size_t)card().shared;
+    return product_start(&l, j, q);
+}
+
+cudaError_t conv2d_join(const step *s, joined *j, const frame *f, const workspace *w, cudaStream_t q)
+{
+    conv2d_args a = args_of(s, j, f, w);
+    if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
+    if (is_winograd_2d(s, &a)) return launch_winograd_2d(s, j, &a, q);
+    return launch_columns(s, j, &a, q);
 }
 
 cudaError_t conv2d_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
-    conv2d_args a = args_of(s, f, w);
-    if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
-    if (is_winograd_2d(s, &a)) return launch_winograd_2d(s, &a, q);
-    return launch_columns(s, &a, q);
+    return conv2d_join(s, NULL, f, w, q);
 }
 
 /* Computes a gradient of images as a convolution (dgrad_as_conv.h). The kernel reads the rotated

@@ -208,9 +208,7 @@ static __device__ inline void add_stage(const conv2d_args &a, int turn, int chan
     }
 }
 
-template <int O, bool POOLED, int BLOCKS>
-KERNEL(CONV_THREADS, BLOCKS)
-convolution(const __grid_constant__ conv2d_args a)
+template <int O, bool POOLED, int BLOCKS> KERNEL(CONV_THREADS, BLOCKS) convolution(ARGUMENT(conv2d_args) a)
 {
     uint32_t s = work_share_of(a).walker;
     int turn = 0;
@@ -235,13 +233,27 @@ convolution(const __grid_constant__ conv2d_args a)
     }
 }
 
+#ifndef TEMPLATE
 template <int O, int BLOCKS> const void *pooled_or_not(bool pooled)
 {
     return pooled ? (const void *)convolution<O, true, BLOCKS> : (const void *)convolution<O, false, BLOCKS>;
 }
 
+#endif
+
 } // namespace
 
+#ifdef TEMPLATE
+#define WINOGRAD_1D(number, outputs, pooled, blocks)                                                         \
+    TEMPLATE_OF(winograd_1d_##number, (CONV_THREADS, blocks), conv2d_args,                                   \
+                convolution<outputs, pooled, blocks>)
+WINOGRAD_1D(0, 2, false, 6)
+WINOGRAD_1D(1, 4, false, 4)
+WINOGRAD_1D(2, 8, false, 3)
+WINOGRAD_1D(3, 2, true, 6)
+WINOGRAD_1D(4, 4, true, 4)
+WINOGRAD_1D(5, 8, true, 3)
+#else
 /* `outputs` is the number of outputs of a thread. */
 const void *conv2d_kernel_f32(int outputs, bool pooled)
 {
@@ -251,3 +263,4 @@ const void *conv2d_kernel_f32(int outputs, bool pooled)
     default: return pooled_or_not<8, 3>(pooled);
     }
 }
+#endif

@@ -11,6 +11,7 @@
 
 #include "async_copy.cuh"
 #include "conv_kernels.h"
+#include "formula.cuh"
 
 namespace
 {
@@ -100,8 +101,8 @@ static __device__ inline float pooled(const float y[ROWS][COLUMNS], int j, float
     return MAXIMUM(z, least);
 }
 
-template <int N>
-static __device__ inline void write(const conv2d_args &a, int64_t at, int column, const float z[N])
+/* Stores N neighbouring results, from element `at` on. Stores them at once if rows consist of such groups. */
+template <int N> static __device__ inline void write(const conv2d_args &a, int64_t at, int column, float z[N])
 {
     struct alignas(N * sizeof(float)) some {
         float e[N];
@@ -109,13 +110,14 @@ static __device__ inline void write(const conv2d_args &a, int64_t at, int column
     float *out = (float *)a.out + at;
     if (a.wide) {
         some s;
+        apply_formula<N>(z, at);
 #pragma unroll
         for (int x = 0; x < N; x++) s.e[x] = z[x];
         *(some *)out = s;
     } else {
 #pragma unroll
         for (int x = 0; x < N; x++)
-            if (column + x < a.out_w) out[x] = z[x];
+            if (column + x < a.out_w) out[x] = formula_of(z[x], at + x);
     }
 }
 
@@ -128,7 +130,7 @@ static __device__ inline void store_results(const conv2d_args &a, const place &a
     const int row = at.row / by, column = at.column / by;
     const int64_t first = ((at.image * a.m + o) * a.out_h + row) * a.out_w + column;
     if (POOLED) {
-        const float z[2] = { pooled(y, 0, bias, a.least), pooled(y, 2, bias, a.least) };
+        float z[2] = { pooled(y, 0, bias, a.least), pooled(y, 2, bias, a.least) };
         write<2>(a, first, column, z);
     } else {
 #pragma unroll
@@ -141,9 +143,16 @@ static __device__ inline void store_results(const conv2d_args &a, const place &a
     }
 }
 
+/* A template has no functions of its own, because they cannot read the argument of the kernel. */
+#ifdef TEMPLATE
+#define RECOMPUTES static __device__ __forceinline__
+#else
+#define RECOMPUTES static __device__ __noinline__
+#endif
+
 /* Returns one result, computed by the definition. Padding is zeros, which are multiplied by the
  * weights too: an infinite weight then gives NaN. */
-static __device__ float defined(const conv2d_args &a, int64_t image, int o, int row, int column)
+RECOMPUTES float defined(const conv2d_args &a, int64_t image, int o, int row, int column)
 {
     const float *in = (const float *)a.in + image * a.image,
                 *filter = (const float *)a.filters + o * a.filter[0];
@@ -166,8 +175,7 @@ static __device__ float defined(const conv2d_args &a, int64_t image, int o, int 
 /* Computes results of a position again by the definition. Bit o of `which` stands for output
  * `first` + o. */
 template <bool POOLED>
-static __device__ __noinline__ void recompute(const conv2d_args &a, place at, int first, uint32_t which,
-                                              int bias)
+RECOMPUTES void recompute(const conv2d_args &a, place at, int first, uint32_t which, int bias)
 {
 #pragma unroll 1
     for (; which; which &= which - 1) {

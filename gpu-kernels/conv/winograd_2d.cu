@@ -318,9 +318,7 @@ static __device__ inline uint32_t strip_of(const conv2d_args &a, uint32_t round)
            (first + a.walkers * warps <= a.strips ? walker * warps + warp : warp * a.walkers + walker);
 }
 
-template <int E, bool POOLED>
-KERNEL(WINOGRAD_2D_WARPS * 32, 1)
-convolution(const __grid_constant__ conv2d_args a)
+template <int E, bool POOLED> KERNEL(WINOGRAD_2D_WARPS * 32, 1) convolution(ARGUMENT(conv2d_args) a)
 {
     using S = square<E>;
     const int first = (int)work_share_of(a).group * a.width;
@@ -348,14 +346,26 @@ convolution(const __grid_constant__ conv2d_args a)
     }
 }
 
+#ifndef TEMPLATE
 template <int E> const void *pooled_or_not(bool pooled)
 {
     return pooled ? (const void *)convolution<E, true> : (const void *)convolution<E, false>;
 }
+#endif
 
 } // namespace
+
+#ifdef TEMPLATE
+#define WINOGRAD_2D(number, eights, pooled)                                                                  \
+    TEMPLATE_OF(winograd_2d_##number, (WINOGRAD_2D_WARPS * 32, 1), conv2d_args, convolution<eights, pooled>)
+WINOGRAD_2D(0, 2, false)
+WINOGRAD_2D(1, 4, false)
+WINOGRAD_2D(2, 2, true)
+WINOGRAD_2D(3, 4, true)
+#else
 
 const void *winograd_2d_kernel_f32(int eights, bool pooled)
 {
     return eights == 2 ? pooled_or_not<2>(pooled) : pooled_or_not<4>(pooled);
 }
+#endif

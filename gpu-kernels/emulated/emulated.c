@@ -74,9 +74,41 @@ static int64_t tiles_of(const product_args *a, const emulated_kernel *t)
     return quotient_up(a->m, t->rows) * quotient_up(a->n, t->columns);
 }
 
+/* How many clusters of so many thread blocks run at the same time. A cluster needs neighbouring
+ * multiprocessors, so some of them may have no room for one. */
+static int clusters_by_query(const emulated_kernel *t, int parts)
+{
+    int count = 0;
+    cudaLaunchAttribute of = { .id = cudaLaunchAttributeClusterDimension };
+    of.val.clusterDim.x = (unsigned)parts;
+    of.val.clusterDim.y = of.val.clusterDim.z = 1;
+    const cudaLaunchConfig_t c = { .gridDim = { (unsigned)parts, 1, 1 },
+                                   .blockDim = { EMULATED_THREADS, 1, 1 },
+                                   .dynamicSmemBytes = (size_t)t->shared,
+                                   .attrs = &of,
+                                   .numAttrs = 1 };
+    if (with_shared(t->kernel, (size_t)t->shared, (size_t)t->shared) == cudaSuccess &&
+        cudaOccupancyMaxActiveClusters(&count, t->kernel, &c) == cudaSuccess && count > 0)
+        return count;
+    (void)cudaGetLastError();
+    return card().blocks / parts > 0 ? card().blocks / parts : 1;
+}
+
+/* All kernels leave room for one thread block on a multiprocessor, so the answer for one holds for all.
+ * Several threads may ask at once, and store the same value. */
+static int clusters_at_once(const emulated_kernel *t, int parts)
+{
+    static int known[EMULATED_PARTS + 1];
+    int count = __atomic_load_n(&known[parts], __ATOMIC_RELAXED);
+    if (count) return count;
+    count = parts == 1 ? card().blocks : clusters_by_query(t, parts);
+    __atomic_store_n(&known[parts], count, __ATOMIC_RELAXED);
+    return count;
+}
+
 static tiling tiling_by(const product_args *a, const emulated_kernel *t, int parts)
 {
-    const double rounds = (double)quotient_up(tiles_of(a, t) * parts, card().blocks),
+    const double rounds = (double)quotient_up(tiles_of(a, t), clusters_at_once(t, parts)),
                  units = (double)quotient_up(quotient_up(a->k, EMULATED_UNIT), parts);
     const bool persists = parts == 1 && t->persists;
     const double join = parts > 1 ? JOIN_START + JOIN_EACH * t->rows * t->columns / parts : 0;
@@ -135,8 +167,7 @@ static cudaError_t launch_product(const step *s, joined *j, const frame *f, cons
 cudaError_t emulated_join(const step *s, joined *j, const frame *f, const workspace *w, cudaStream_t q)
 {
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
-    if (s->kernel == OP_matmul) return launch_product(s, j, f, w, q);
-    return j ? cudaSuccess : emulated_conv_launch(s, f, w, q);
+    return (s->kernel == OP_matmul ? launch_product : emulated_conv_join)(s, j, f, w, q);
 }
 
 cudaError_t emulated_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)

@@ -110,7 +110,6 @@ typedef struct emulated_conv_args {
     bool fours; /* lines of `out` are groups of four elements, aligned to 16 bytes, and stored as such */
 } emulated_conv_args;
 bool emulated_conv_supports(const step *s); /* s is a conv2d in DUET_MATH_SPLIT */
-cudaError_t emulated_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q);
 /* 2 shifts need 4 slots and pooling. */
 const void *emulated_conv_kernel(int slots, int shifts, int lines, bool pooled);
 

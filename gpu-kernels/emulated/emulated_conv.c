@@ -1,6 +1,7 @@
 /* emulated_conv.c - launches convolutions whose elements are pairs of f16 (emulated_conv.cu). This
  * file decides which convolutions are supported and divides the results into regions. */
 #include "emulated.h"
+#include "joined.h"
 #include "min_max.h"
 #include <math.h>
 
@@ -57,7 +58,6 @@ static tiling form_of(const step *s, const frame *f)
                  .pooled = epilogue_infos[s->epilogue].pooled,
                  .boxed = is_boxed(s, f) };
     k.shifts = k.slots == 4 && k.pooled && outputs <= EMULATED_CONV_ROWS / 2 ? 2 : 1;
-    k.lines = s->out[0].at.size[2] * by_of(k) > 8 * k.shifts ? 16 : 8;
     return k;
 }
 
@@ -68,12 +68,24 @@ typedef struct region {
     int results; /* results of one output after pooling */
     int result_pitch, stage;
     size_t shared; /* bytes of shared memory */
-    double cost;   /* elements that are loaded for one image in total */
+    double cost;
 } region;
 
 /* Returns a distance between outputs in shared memory that puts the eight outputs of a warp into
  * different banks. */
 static int result_pitch(int results, bool pooled) { return (results + 31) / 32 * 32 + (pooled ? 4 : 8); }
+
+/* The time of so many regions, in units of the time that a full multiprocessor takes for a pixel. A thread
+ * block alone takes three times as long for one. */
+#define ALONE   3
+#define REGION  32  /* for a region, as many as for these pixels */
+#define LATENCY 200 /* until the thread blocks that run together have loaded their first region */
+static double cost_of(int64_t regions, int pixels)
+{
+    const double each = (double)quotient_up(regions, card().blocks), alone = ALONE * (double)pixels,
+                 together = each * (pixels + REGION);
+    return LATENCY * (double)quotient_up((int64_t)each, CONV_MOST) + (alone > together ? alone : together);
+}
 
 static region measured(const step *s, tiling k, int down, int across)
 {
@@ -90,8 +102,10 @@ static region measured(const step *s, tiling k, int down, int across)
     const bool fits =
         pixels * (k.slots == 16 ? 2 : 1) <= EMULATED_CONV_HELD(k.slots) * EMULATED_CONV_THREADS &&
         r.shared <= CONV_SHARED;
-    if (fits)
-        r.cost = (double)quotient_up(out[2] * by, rows) * (double)quotient_up(out[3] * by, columns) * pixels;
+    if (fits) {
+        const int64_t regions = quotient_up(out[2] * by, rows) * quotient_up(out[3] * by, columns);
+        r.cost = cost_of(regions * s->in[0].at.size[0] * quotient_up(out[1], outputs_of(k)), pixels);
+    }
     if (!k.boxed) { /* the region has the same size as with boxes, so that bits do not depend on addresses */
         r.shared -= (size_t)r.stage;
         r.stage = 0;
@@ -99,24 +113,37 @@ static region measured(const step *s, tiling k, int down, int across)
     return r;
 }
 
-static region best_region(const step *s, tiling k)
+static void improve(region *best, const step *s, tiling *k, tiling t)
 {
-    const int64_t *out = s->out[0].at.size, by = by_of(k);
-    region best = { .cost = INFINITY };
-    for (int down = 1; down <= 8 && down <= quotient_up(out[2] * by, k.lines * k.shifts); down++)
+    const int64_t *out = s->out[0].at.size, by = by_of(t);
+    for (int down = 1; down <= 8 && down <= quotient_up(out[2] * by, t.lines * t.shifts); down++)
         for (int across = 1; across <= 16 && across <= quotient_up(out[3] * by, 8); across++) {
-            const region r = measured(s, k, down, across);
-            if (r.cost < best.cost) best = r;
+            const region r = measured(s, t, down, across);
+            if (r.cost >= best->cost) continue;
+            *best = r;
+            k->lines = t.lines;
         }
+}
+
+/* Also sets k->lines. */
+static region best_region(const step *s, tiling *k)
+{
+    region best = { .cost = INFINITY };
+    for (int lines = 16; lines >= 8; lines -= 8) {
+        tiling t = *k;
+        t.lines = lines;
+        improve(&best, s, k, t);
+    }
     return best;
 }
 
-static void set_operands(emulated_conv_args *a, const step *s, const frame *f, const workspace *w)
+static void set_operands(emulated_conv_args *a, const step *s, const joined *j, const frame *f,
+                         const workspace *w)
 {
     const layout *in = &s->in[0].at, *filters = &s->in[1].at, *out = &s->out[0].at;
     a->in = f->data[s->in[0].slot];
     a->filters = f->data[s->in[1].slot];
-    a->out = f->data[s->out[0].slot];
+    a->out = j ? joined_out(j) : f->data[s->out[0].slot];
     a->largest = w->packed;
     a->image = in->stride[0];
     a->channel = (int32_t)in->stride[1];
@@ -173,29 +200,45 @@ static cudaError_t describe_images(const step *s, const region *r, emulated_conv
                                    CU_TENSOR_MAP_SWIZZLE_NONE, &a->boxes);
 }
 
+/* The kernel's number in joined.h. */
+static int number_of(tiling k)
+{
+    if (k.shifts == 2) return 12 + (k.lines == 16);
+    return (k.slots == 4 ? 0 : k.slots == 8 ? 4 : 8) + 2 * (k.lines == 16) + k.pooled;
+}
+
 /* If the driver cannot describe boxes, threads load the elements instead. */
-static cudaError_t launch_as(const step *s, const frame *f, const workspace *w, tiling k, cudaStream_t q)
+static cudaError_t launch_as(const step *s, joined *j, const frame *f, const workspace *w, tiling k,
+                             cudaStream_t q)
 {
     emulated_conv_args a = { .groups = { 0 } };
-    const region r = best_region(s, k);
-    const void *kernel = emulated_conv_kernel(k.slots, k.shifts, k.lines, k.pooled);
-    set_operands(&a, s, f, w);
+    const region r = best_region(s, &k);
+    set_operands(&a, s, j, f, w);
     set_region(&a, s, k, &r);
     if (k.boxed && describe_images(s, &r, &a) != cudaSuccess) {
         k.boxed = false;
-        return launch_as(s, f, w, k, q);
+        return launch_as(s, j, f, w, k, q);
     }
     a.groups = divide_by32(quotient_up(a.m, outputs_of(k)));
     const int64_t each = (card().shared + CONV_OTHER) / (int64_t)(r.shared + CONV_OTHER),
                   busy = (int64_t)card().blocks * smaller(each, CONV_MOST);
     const int64_t walkers = larger(busy / a.groups.by, 1);
     a.walkers = (uint32_t)quotient_up(a.regions, quotient_up(a.regions, walkers));
-    const cudaError_t e = with_shared(kernel, r.shared, CONV_SHARED);
-    if (e != cudaSuccess) return e;
-    return launch_early(kernel, (int64_t)a.walkers * a.groups.by, EMULATED_CONV_THREADS, r.shared, &a, q);
+    const product_launch_args l = { .kernel = emulated_conv_kernel(k.slots, k.shifts, k.lines, k.pooled),
+                                    .file = JOINED_EMULATED_CONV,
+                                    .number = number_of(k),
+                                    .width = 4,
+                                    .blocks = (int64_t)a.walkers * a.groups.by,
+                                    .cluster = 1,
+                                    .threads = EMULATED_CONV_THREADS,
+                                    .shared = r.shared,
+                                    .shared_most = CONV_SHARED,
+                                    .args = &a,
+                                    .bytes = sizeof a };
+    return product_start(&l, j, q);
 }
 
-cudaError_t emulated_conv_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
+cudaError_t emulated_conv_join(const step *s, joined *j, const frame *f, const workspace *w, cudaStream_t q)
 {
-    return launch_as(s, f, w, form_of(s, f), q);
+    return launch_as(s, j, f, w, form_of(s, f), q);
 }

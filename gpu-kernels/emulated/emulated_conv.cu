@@ -22,6 +22,7 @@
  * pooled. Without pooling this would be wrong: a NaN or an infinity times a zero of that window
  * would change results whose window does not contain it. */
 #include "emulated.cuh"
+#include "formula.cuh"
 
 namespace
 {
@@ -284,14 +285,29 @@ static __device__ inline void write(const emulated_conv_args &a, const region &r
     const float *from = results_at<f>(a);
     const int row = r.row / f::BY, column = r.column / f::BY, outputs = min(f::OUTPUTS, a.m - first),
               rows = min(a.region_h, a.out_h - row), columns = a.out_w - column, plane = a.out_h * a.out_w;
-    float *out = (float *)a.out + ((r.image * a.m + first) * a.out_h + row) * a.out_w + column;
+    const int64_t at = ((r.image * a.m + first) * a.out_h + row) * a.out_w + column;
+    float *out = (float *)a.out + at;
+    const uint32_t groups = outputs * a.by_region.by;
 #pragma unroll 2
-    for (uint32_t i = threadIdx.x; i < outputs * a.by_region.by; i += THREADS) {
-        const uint32_t o = quotient(i, a.by_region), p = i - o * a.by_region.by, y = quotient(p, a.by_line),
-                       x = (p - y * a.by_line.by) * N;
-        if ((int)y >= rows || (int)x >= columns) continue;
-        *(some<N> *)(out + (int64_t)o * plane + (y * a.out_w + x)) =
-            results_from<f, N>(a, from + o * a.result_pitch + p * N);
+    for (uint32_t i = threadIdx.x; i < groups; i += THREADS * FORMULA_AHEAD) {
+        some<N> z[FORMULA_AHEAD];
+        int64_t e[FORMULA_AHEAD];
+        bool is[FORMULA_AHEAD];
+#pragma unroll
+        for (int k = 0; k < FORMULA_AHEAD; k++) {
+            const uint32_t g = k ? min(i + k * THREADS, groups - 1) : i, o = quotient(g, a.by_region),
+                           p = g - o * a.by_region.by, y = quotient(p, a.by_line),
+                           x = (p - y * a.by_line.by) * N;
+            is[k] = i + k * THREADS < groups && (int)y < rows && (int)x < columns;
+            if (FORMULA_AHEAD == 1 && !is[k]) continue;
+            e[k] = is[k] ? (int64_t)o * plane + (y * a.out_w + x) : 0; /* where there is a result */
+            z[k] = results_from<f, N>(a, from + o * a.result_pitch + p * N);
+            if constexpr (N == 4) apply_formula<4>(z[k].e, at + e[k]);
+            else z[k].e[0] = formula_of(z[k].e[0], at + e[k]);
+        }
+#pragma unroll
+        for (int k = 0; k < FORMULA_AHEAD; k++)
+            if (is[k]) *(some<N> *)(out + e[k]) = z[k];
     }
 }
 
@@ -314,7 +330,7 @@ static __device__ inline void make_region(const emulated_conv_args &a, const fra
         }
 }
 
-template <class f> KERNEL(THREADS, 4) emulated_conv(const __grid_constant__ emulated_conv_args a)
+template <class f> KERNEL(THREADS, 4) emulated_conv(ARGUMENT(emulated_conv_args) a)
 {
     uint32_t *most = (uint32_t *)shared;
     const uint32_t walker = quotient(blockIdx.x, a.groups), arrival = shared_address(most + 2);
@@ -359,6 +375,7 @@ template <class f> KERNEL(THREADS, 4) emulated_conv(const __grid_constant__ emul
     }
 }
 
+#ifndef TEMPLATE
 template <int SLOTS> static const void *of_slots(int lines, bool pooled)
 {
     if (lines == 8)
@@ -374,8 +391,38 @@ static const void *of_two_shifts(int lines)
                       : (const void *)emulated_conv<form<4, 16, true, 2>>;
 }
 
+#endif
+
+#ifdef TEMPLATE
+/* launch.h has another `form`. */
+template <int SLOTS, int LINES, bool POOLED, int SHIFTS>
+static __device__ __forceinline__ void run_form(const emulated_conv_args &a)
+{
+    emulated_conv<form<SLOTS, LINES, POOLED, SHIFTS>>(a);
+}
+#endif
+
 } // namespace
 
+#ifdef TEMPLATE
+#define CONV(number, slots, lines, pooled, shifts)                                                           \
+    TEMPLATE_OF(emulated_conv_##number, (THREADS, 4), emulated_conv_args,                                    \
+                run_form<slots, lines, pooled, shifts>)
+CONV(0, 4, 8, false, 1)
+CONV(1, 4, 8, true, 1)
+CONV(2, 4, 16, false, 1)
+CONV(3, 4, 16, true, 1)
+CONV(4, 8, 8, false, 1)
+CONV(5, 8, 8, true, 1)
+CONV(6, 8, 16, false, 1)
+CONV(7, 8, 16, true, 1)
+CONV(8, 16, 8, false, 1)
+CONV(9, 16, 8, true, 1)
+CONV(10, 16, 16, false, 1)
+CONV(11, 16, 16, true, 1)
+CONV(12, 4, 8, true, 2)
+CONV(13, 4, 16, true, 2)
+#else
 const void *emulated_conv_kernel(int slots, int shifts, int lines, bool pooled)
 {
     if (shifts == 2) return of_two_shifts(lines);
@@ -383,3 +430,4 @@ const void *emulated_conv_kernel(int slots, int shifts, int lines, bool pooled)
     if (slots == 8) return of_slots<8>(lines, pooled);
     return of_slots<16>(lines, pooled);
 }
+#endif

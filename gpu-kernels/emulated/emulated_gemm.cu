@@ -331,13 +331,18 @@ static __device__ inline void write(const emulated_args &p, float (&x)[EACH * 4]
         }
         apply_epilogue(x, s.act);
     }
+    if (column >= s.n) return;
+    if (p.out_in_fours) { /* no read of a formula depends on a branch */
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            apply_formula<4>(x + 4 * i, min(row + i * step, s.m - 1) * (int64_t)s.n + column);
+    }
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         const int64_t here = row + i * step, e = here * s.n + column;
         float *out = (float *)s.out + here * s.out_row + column;
-        if (here >= s.m || column >= s.n) continue;
+        if (here >= s.m) continue;
         if (p.out_in_fours) {
-            apply_formula(x + 4 * i, e);
             *(float4 *)out = make_float4(x[4 * i], x[4 * i + 1], x[4 * i + 2], x[4 * i + 3]);
         } else {
 #pragma unroll

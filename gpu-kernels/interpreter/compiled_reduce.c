@@ -2,6 +2,7 @@
 #include "compiled_reduce.h"
 #include "compiled_operands.h"
 #include "dtype.h"
+#include "kernel_text.h"
 #include "reduce_order.h"
 #include <stdio.h>
 
@@ -14,17 +15,13 @@ TEXT(i64);
 TEXT(u64);
 #undef TEXT
 
-static ptx_template text_of(duet_dtype type)
+static void open_text(ptx_template *s, duet_dtype type)
 {
-#define TEXT(type)                                                                                           \
-    (ptx_template)                                                                                           \
-    {                                                                                                        \
-        .text = compiled_reduce_##type##_text,                                                               \
-        .length = (size_t)(compiled_reduce_##type##_end - compiled_reduce_##type##_text)                     \
-    }
-    if (type == DUET_F32) return TEXT(f32);
-    if (type == DUET_F64) return TEXT(f64);
-    return type == DUET_I64 ? TEXT(i64) : TEXT(u64);
+#define TEXT(type) kernel_text_open(s, compiled_reduce_##type##_text, compiled_reduce_##type##_end)
+    if (type == DUET_F32) TEXT(f32);
+    else if (type == DUET_F64) TEXT(f64);
+    else if (type == DUET_I64) TEXT(i64);
+    else TEXT(u64);
 #undef TEXT
 }
 
@@ -59,9 +56,9 @@ ptx_template compiled_reduce_template(const ptx_request *r, const program *p, ch
     static const char *const forms[PTX_FORMS] = {
         [PTX_ROWS] = "rows", [PTX_COLUMNS] = "columns", [PTX_FEW] = "few", [PTX_FEW_ACROSS] = "few_across"
     };
-    ptx_template s = text_of((duet_dtype)r->type);
+    ptx_template s = { .entry = name };
+    open_text(&s, (duet_dtype)r->type);
     snprintf(name, 64, "%s_%s", forms[r->form], op_infos[reduction_of(p)->op].name);
-    s.entry = name;
     return s;
 }
 

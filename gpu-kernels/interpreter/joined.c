@@ -2,6 +2,7 @@
 #include "joined.h"
 #include "compiled_operands.h"
 #include "dtype.h"
+#include "kernel_text.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +17,10 @@
     OF(JOINED_TALL, gemm_tall, f64, "sm_90")                                                                 \
     OF(JOINED_SPLIT_K, gemm_split_k, f32, "sm_90")                                                           \
     OF(JOINED_EMULATED, emulated_gemm, f32, "sm_90a")                                                        \
-    OF(JOINED_EMULATED_FEW, emulated_gemm_small, f32, "sm_90a")
+    OF(JOINED_EMULATED_FEW, emulated_gemm_small, f32, "sm_90a")                                              \
+    OF(JOINED_WINOGRAD_1D, winograd_1d, f32, "sm_90")                                                        \
+    OF(JOINED_WINOGRAD_2D, winograd_2d, f32, "sm_90")                                                        \
+    OF(JOINED_EMULATED_CONV, emulated_conv, f32, "sm_90a")
 
 #define DECLARE(file, name, type, target) extern const char name##_##type##_text[], name##_##type##_end[];
 FILES(DECLARE)
@@ -29,8 +33,7 @@ ptx_template joined_template(const ptx_request *r, char name[64])
 #define FIND(of, file_name, type_name, to)                                                                   \
     if (file == of && !strcmp(dtypes[r->type].name, #type_name)) {                                           \
         snprintf(name, 64, #file_name "_%d", number);                                                        \
-        t.text = file_name##_##type_name##_text;                                                             \
-        t.length = (size_t)(file_name##_##type_name##_end - file_name##_##type_name##_text);                 \
+        kernel_text_open(&t, file_name##_##type_name##_text, file_name##_##type_name##_end);                 \
         t.target = ".version 8.1\n.target " to;                                                              \
     }
     FILES(FIND)

@@ -1,6 +1,7 @@
-/* joined.h - products that apply a program to their results before they store them. nvcc compiles the kernels
- * of products to PTX with a placeholder for the formula (epilogue.cuh); the driver compiles it for one
- * program, as compiled_kernels.h says. Needs compute capability 9.0. */
+/* joined.h - products and convolutions that apply a program to their results before they store them. nvcc
+ * compiles their kernels to PTX with a placeholder for the formula (formula.cuh); the driver compiles it for
+ * one program, as compiled_kernels.h says. Needs compute capability 9.0. Below, products are also
+ * convolutions. */
 #ifndef JOINED_H
 #define JOINED_H
 
@@ -15,6 +16,10 @@ enum joined_file {
     JOINED_SPLIT_K,  /* the row of gemm_split_k.def times 2, plus 1 if wide */
     JOINED_EMULATED, /* as emulated_kernels() and emulated_gemm_small_kernels() */
     JOINED_EMULATED_FEW,
+    JOINED_WINOGRAD_1D,   /* 0, 1 or 2 for 2, 4 or 8 outputs of a thread, plus 3 if pooled */
+    JOINED_WINOGRAD_2D,   /* 1 for 32 outputs of a warp, plus 2 if pooled */
+    JOINED_EMULATED_CONV, /* 4 for 8 slots or 8 for 16, plus 2 for 16 lines, plus 1 if pooled; 12 and 13: two
+                             shifts, and 8 or 16 lines */
     JOINED_FILES
 };
 #define JOINED_NUMBERS              64 /* kernels of a file, at most */
@@ -49,8 +54,10 @@ cudaError_t product_start(const product_launch_args *l, joined *j, cudaStream_t 
 /* Where the joined kernel writes: results of the program are as dense as those of the product would be. */
 static inline void *joined_out(const joined *j) { return j->f->data[j->then->out[0].slot]; }
 
-/* Launch a product, with the program that follows unless j is NULL (gemm_small.c, emulated.c). */
+/* Launch a product or a convolution, with the program that follows unless j is NULL. */
 cudaError_t product_join(const step *s, joined *j, const frame *f, const workspace *w, cudaStream_t q);
+cudaError_t conv2d_join(const step *s, joined *j, const frame *f, const workspace *w, cudaStream_t q);
+cudaError_t emulated_conv_join(const step *s, joined *j, const frame *f, const workspace *w, cudaStream_t q);
 cudaError_t emulated_join(const step *s, joined *j, const frame *f, const workspace *w, cudaStream_t q);
 
 #endif

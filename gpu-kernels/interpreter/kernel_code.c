@@ -2,6 +2,7 @@
 #include "kernel_code.h"
 #include "code_list.h"
 #include "dtype.h"
+#include "kernel_text.h"
 #include "launch.h"
 #include <cudaTypedefs.h>
 #include <pthread.h>
@@ -75,7 +76,7 @@ static bool is_too_long(const ptx_request *r, const code_list *l)
 
 static bool make_of_list(const ptx_request *form, const program *p, const code_list *l, kernel_code *c)
 {
-    ptx_text text;
+    ptx_text text = { 0 };
     ptx_request r = *form;
     char name[64];
     r.list = l;
@@ -85,7 +86,8 @@ static bool make_of_list(const ptx_request *form, const program *p, const code_l
     else {
         const ptx_template s =
             r.form == PTX_AFTER ? joined_template(&r, name) : compiled_reduce_template(&r, p, name);
-        written = ptx_fill_template(&text, &r, &s);
+        written = s.text && ptx_fill_template(&text, &r, &s);
+        kernel_text_free(&s);
     }
     const bool done = written && compile(text.at, c);
     free(text.at);

@@ -1,4 +1,4 @@
-/* joins.c - finds products whose result only the next step reads, an element-wise program. A machine may
+/* joins.c - finds products and convolutions whose result only the next step reads, an element-wise program. A machine may
  * then compute both in one kernel (machine.run_joined). */
 #include "dtype.h"
 #include "plan.h"
@@ -36,8 +36,9 @@ static bool is_read_later(const plan *p, int first, int slot)
 static bool is_product(const step *s)
 {
     const layout *out = &s->out[0].at;
-    return s->kernel == OP_matmul && s->outs == 1 && dtype_is_f32_or_f64(out->type) &&
-           epilogue_infos[s->epilogue].act != OP_softmax && layout_is_dense(out);
+    return (s->kernel == OP_matmul || s->kernel == OP_conv2d) && s->outs == 1 &&
+           dtype_is_f32_or_f64(out->type) && epilogue_infos[s->epilogue].act != OP_softmax &&
+           layout_is_dense(out);
 }
 
 static bool is_map(const step *s, const operand *product)

@@ -12,20 +12,26 @@
 #include <stdio.h>
 #include <string.h>
 
-static int statements, joined;
+static int statements[2], joined[2]; /* of products, of convolutions */
 
 static void ok(duet_status s, const char *what) { CHECK(s == DUET_OK, "%s: %s", what, duet_error()); }
 
-/* ---- a product ---- */
+/* ---- a product or a convolution ---- */
 
 enum { OPERANDS = 5 };
+enum kind { PRODUCT, CONVOLUTION, KINDS };
 
-/* operand: of the formula; its layouts broadcast to those of the result. */
+/* size: of the result, with `rank` axes. operand: of the formula; its layouts broadcast to that of the
+ * result. a and b are the factors, or images and filters. */
 typedef struct problem {
+    enum kind kind;
     duet_dtype type;
-    int64_t m, k, n;
+    int64_t m, k, n; /* of a product */
+    int rank;
+    int64_t size[4];
     duet_matrix *a, *b, *bias, *operand[OPERANDS], *want, *got;
-    bool biased;
+    bool biased, pooled, relu;
+    int pad;
 } problem;
 
 static void fill(duet_matrix *m)
@@ -37,17 +43,17 @@ static void fill(duet_matrix *m)
     }
 }
 
-static duet_matrix *filled(duet_dtype type, int64_t rows, int64_t columns)
+static duet_matrix *filled(duet_dtype type, int rank, const int64_t *size)
 {
-    duet_matrix *m = duet_new(type, rows, columns);
+    duet_matrix *m = duet_new_shape(type, rank, size);
     fill(m);
     return m;
 }
 
 #ifdef FAKE_CUDA
-enum { FEW = 12, SOME = 40, MANY = 60 };
+enum { FEW = 12, SOME = 40, MANY = 60, SIDE = 9 };
 #else
-enum { FEW = 130, SOME = 300, MANY = 700 };
+enum { FEW = 130, SOME = 300, MANY = 700, SIDE = 40 };
 #endif
 
 /* Sizes for the kernels of one or two rows, of few columns, of many such rows, and of few rows; in
@@ -74,25 +80,63 @@ static void choose_sizes(problem *p, bool split)
     }
 }
 
-static problem new_problem(bool split)
+static void make_product(problem *p, bool split)
 {
-    problem p = { .type = split || chance(80) ? DUET_F32 : DUET_F64, .biased = chance(30) };
-    choose_sizes(&p, split);
-    p.a = filled(p.type, p.m, p.k);
-    p.b = chance(80) ? filled(p.type, p.k, p.n) : NULL;
-    if (!p.b) { /* its columns are contiguous */
-        duet_matrix *t = filled(p.type, p.n, p.k);
-        p.b = duet_transposed(t);
+    p->type = split || chance(80) ? DUET_F32 : DUET_F64;
+    choose_sizes(p, split);
+    p->a = filled(p->type, 2, (int64_t[]){ p->m, p->k });
+    if (chance(80)) p->b = filled(p->type, 2, (int64_t[]){ p->k, p->n });
+    else { /* its columns are contiguous */ duet_matrix *t = filled(p->type, 2, (int64_t[]){ p->n, p->k });
+        p->b = duet_transposed(t);
         duet_free(&t);
     }
-    p.bias = duet_new(p.type, p.n);
-    fill(p.bias);
-    for (int i = 0; i < OPERANDS; i++) {
-        const int kind = draw(4);
-        p.operand[i] = filled(p.type, kind == 1 || kind == 3 ? 1 : p.m, kind == 2 || kind == 3 ? 1 : p.n);
+    p->bias = filled(p->type, 1, &p->n);
+    p->rank = 2;
+    p->size[0] = p->m;
+    p->size[1] = p->n;
+}
+
+/* The kernels depend on channels, outputs, and the number and size of images. */
+static void make_convolution(problem *p)
+{
+    const int64_t channels = 1 + draw(chance(50) ? 5 : 20), outputs = 1 + draw(chance(50) ? 10 : 40),
+                  n = 1 + draw(chance(50) ? 3 : FEW), by = p->pooled = chance(40);
+    int64_t height = 2 + draw(SIDE), width = 2 + draw(SIDE);
+    p->type = DUET_F32;
+    p->pad = by ? 1 : draw(2);
+    if (by || chance(50)) {
+        height = (height + 3) / 4 * 4;
+        width = (width + 3) / 4 * 4;
     }
-    p.want = duet_new(p.type, p.m, p.n);
-    p.got = duet_new(p.type, p.m, p.n);
+    if (p->pad == 0) height += 2, width += 2;
+    p->relu = by || chance(40);
+    p->biased |= p->relu;
+    p->a = filled(p->type, 4, (int64_t[]){ n, channels, height, width });
+    p->b = filled(p->type, 4, (int64_t[]){ outputs, channels, 3, 3 });
+    p->bias = filled(p->type, 1, &outputs);
+    p->rank = 4;
+    const int64_t size[] = { n, outputs, (height - 2 + 2 * p->pad) / (1 + by),
+                             (width - 2 + 2 * p->pad) / (1 + by) };
+    memcpy(p->size, size, sizeof size);
+}
+
+static duet_matrix *any_broadcast(const problem *p)
+{
+    int64_t size[4];
+    for (int a = 0; a < p->rank; a++) size[a] = p->size[a];
+    if (chance(60))
+        for (int a = 0; a < p->rank; a++) size[a] = chance(50) ? 1 : size[a];
+    return filled(p->type, p->rank, size);
+}
+
+static problem new_problem(enum kind kind, bool split)
+{
+    problem p = { .kind = kind, .biased = chance(30) };
+    if (kind == PRODUCT) make_product(&p, split);
+    else make_convolution(&p);
+    for (int i = 0; i < OPERANDS; i++) p.operand[i] = any_broadcast(&p);
+    p.want = duet_new_shape(p.type, p.rank, p.size);
+    p.got = duet_new_shape(p.type, p.rank, p.size);
     return p;
 }
 
@@ -141,8 +185,17 @@ static duet_expr followed_by(const problem *p, duet_expr product, uint64_t of)
     return e;
 }
 
+static duet_expr convolution_of(const problem *p)
+{
+    duet_expr e = duet_conv2d(p->a, p->b, .pad = { p->pad, p->pad });
+    if (p->biased) e = duet_bias_add(e, p->bias);
+    if (p->relu) e = duet_relu(e);
+    return p->pooled ? duet_max_pool2d(e, .window = { 2, 2 }) : e;
+}
+
 static duet_expr product_of(const problem *p)
 {
+    if (p->kind == CONVOLUTION) return convolution_of(p);
     const duet_expr e = duet_matmul(p->a, p->b);
     return p->biased ? duet_bias_add(e, p->bias) : e;
 }
@@ -156,9 +209,12 @@ static void compare(const problem *p, const char *how)
     size_t differ = 0, first = 0;
     for (size_t i = 0; i < count && x && y; i++)
         if (memcmp(x + i * each, y + i * each, each) && !differ++) first = i;
-    CHECK(x && y && !differ, "%s, %s, %lld x %lld x %lld%s: %zu of %zu elements differ, the first is %zu",
-          how, p->type == DUET_F32 ? "f32" : "f64", (long long)p->m, (long long)p->k, (long long)p->n,
-          p->biased ? ", biased" : "", differ, count, first);
+    CHECK(x && y && !differ,
+          "%s, %s of %s, %lld x %lld x %lld, %lld x %lld%s%s: %zu of %zu differ, first %zu", how,
+          p->kind == PRODUCT ? "product" : "convolution", p->type == DUET_F32 ? "f32" : "f64",
+          (long long)p->m, (long long)p->k, (long long)p->n, (long long)p->size[p->rank - 2],
+          (long long)p->size[p->rank - 1], p->biased ? ", biased" : "", p->pooled ? ", pooled" : "", differ,
+          count, first);
 }
 
 static uint64_t joins_now(void)
@@ -194,19 +250,19 @@ static void run_all(const problem *p, uint64_t of)
     generated_mode = GENERATED_AT_ONCE; /* the first launch waits for the kernel */
     const uint64_t launches = duet_stats().launches, joins = joins_now();
     set(p->got, p, of, "one kernel");
-    joined += duet_stats().launches == launches + 1 || joins_now() > joins;
-    statements++;
+    joined[p->kind] += duet_stats().launches == launches + 1 || joins_now() > joins;
+    statements[p->kind]++;
     compare(p, "at once");
     replay(p, of);
-    if (p->m != p->k || p->n != p->k) return;
+    if (p->kind != PRODUCT || p->m != p->k || p->n != p->k) return;
     set(p->a, p, of, "in place");
     ok(duet_set(p->got, p->a), "a copy");
     compare(p, "in place");
 }
 
-static void try(duet_place place, bool split)
+static void try(duet_place place, enum kind kind, bool split)
 {
-    problem p = new_problem(split);
+    problem p = new_problem(kind, split);
     DUET_ON(place) DUET_MATH(split ? DUET_MATH_SPLIT : DUET_MATH_STRICT) run_all(&p, seed);
     free_problem(&p);
 }
@@ -219,9 +275,12 @@ int main(int argc, char **argv)
     printf("# the GPU: %s\n", gpu ? "is there" : duet_error());
     duet_free(&one);
     if (argc > 2) seed ^= (uint64_t)atoll(argv[2]) * 0x9e3779b97f4a7c15u;
-    for (int i = 0; i < count; i++) try(gpu ? DUET_GPU : DUET_CPU, i % 3 == 0);
-    printf("# %d of %d statements ran as one kernel\n", joined, statements);
-    CHECK(!gpu || joined > statements / 3, "%d of %d statements ran as one kernel", joined, statements);
-    tap_point("products followed by formulas");
+    for (int i = 0; i < count; i++) try(gpu ? DUET_GPU : DUET_CPU, i % 2 ? CONVOLUTION : PRODUCT, i % 3 == 0);
+    for (int k = 0; k < KINDS; k++) {
+        const char *what = k == PRODUCT ? "products" : "convolutions";
+        printf("# %d of %d %s ran with their formula\n", joined[k], statements[k], what);
+        CHECK(!gpu || joined[k] > statements[k] / 3, "%d of %d %s", joined[k], statements[k], what);
+    }
+    tap_point("products and convolutions followed by formulas");
     return tap_end();
 }

@@ -5,8 +5,10 @@
 #include "ptx_check.h"
 #ifdef HAS_KERNEL_TEXTS
 #include "compiled_kernels.h"
+#include "conv_kernels.h"
 #include "emulated.h"
 #include "joined.h"
+#include "kernel_text.h"
 #endif
 #include "quick.h"
 #include <unistd.h>
@@ -84,7 +86,8 @@ static bool try_reduction(int op, duet_dtype of_type, bool assembles)
     r.out_type[0] = r.out_type[1] = type;
     r.out_walks = r.waits = false;
     const ptx_template s = compiled_reduce_template(&r, &p, name);
-    written = listed && ptx_fill_template(&t, &r, &s);
+    written = listed && s.text && ptx_fill_template(&t, &r, &s);
+    kernel_text_free(&s);
     const char *why = written && assembles ? refusal(&t, NULL) : NULL;
     CHECK(!why, "%s of %s: %s", name, dtypes[type].name, why);
     CHECK(written, "%s of %s was not written", name, dtypes[type].name);
@@ -109,6 +112,9 @@ static const struct joined_kernels {
     { JOINED_SPLIT_K, 8, 1, sizeof(product_args), DUET_F32 },
     { JOINED_EMULATED, 3, 4, sizeof(emulated_args), DUET_F32 },
     { JOINED_EMULATED_FEW, 4, 1, sizeof(emulated_gemm_small_args), DUET_F32 },
+    { JOINED_WINOGRAD_1D, 3, 4, sizeof(conv2d_args), DUET_F32 },
+    { JOINED_WINOGRAD_2D, 2, 4, sizeof(conv2d_args), DUET_F32 },
+    { JOINED_EMULATED_CONV, 14, 4, sizeof(emulated_conv_args), DUET_F32 },
 };
 
 /* A product's kernel, followed by a formula of the product and two operands. */
@@ -134,6 +140,7 @@ static void try_joined(const struct joined_kernels *from, int number, bool assem
     r.out_walks = false;
     const ptx_template s = joined_template(&r, name);
     const bool written = listed && s.text && ptx_fill_template(&t, &r, &s);
+    kernel_text_free(&s);
     CHECK(written, "%s of %s was not written", name, dtypes[type].name);
     const char *why = written && assembles ? refusal(&t, s.target) : NULL;
     CHECK(!why, "%s of %s: %s", name, dtypes[type].name, why);

@@ -1,0 +1,60 @@
+/* formula.cuh - a formula that a product or a convolution applies to its results before it stores them.
+ * Kernels are compiled twice: to machine code, without a formula; and, with TEMPLATE defined, to PTX with a
+ * placeholder for it (codegen/ptx_write.h). */
+#ifndef FORMULA_CUH
+#define FORMULA_CUH
+
+#include "device.cuh"
+
+/* Results that a thread computes before it stores them, where it can choose: the reads of a formula then wait
+ * for memory together. */
+#ifdef TEMPLATE
+enum { FORMULA_AHEAD = 4 };
+#else
+enum { FORMULA_AHEAD = 1 };
+#endif
+
+/* Apply the formula to one result, or to N: 2 or 4. x is element e of all results, or the first of N; it
+ * must exist. */
+#ifdef TEMPLATE
+#ifdef T_f64
+#define RESULT(x) "=d"(x)
+#define GIVEN(x)  "d"(x)
+#else
+#define RESULT(x) "=f"(x)
+#define GIVEN(x)  "f"(x)
+#endif
+static __device__ __forceinline__ T formula_of(T x, int64_t e)
+{
+    T y;
+    asm volatile("// duet:1 %0 %1 %2" : RESULT(y) : GIVEN(x), "l"(e));
+    return y;
+}
+template <int N> static __device__ __forceinline__ void apply_formula(T *x, int64_t e)
+{
+    T y[N];
+    static_assert(N == 2 || N == 4, "");
+    if constexpr (N == 2)
+        asm volatile("// duet:2 %0 %1 %2 %3 %4"
+                     : RESULT(y[0]), RESULT(y[1])
+                     : GIVEN(x[0]), GIVEN(x[1]), "l"(e));
+    else
+        asm volatile("// duet:4 %0 %1 %2 %3 %4 %5 %6 %7 %8"
+                     : RESULT(y[0]), RESULT(y[1]), RESULT(y[2]), RESULT(y[3])
+                     : GIVEN(x[0]), GIVEN(x[1]), GIVEN(x[2]), GIVEN(x[3]), "l"(e));
+#pragma unroll
+    for (int i = 0; i < N; i++) x[i] = y[i];
+}
+#else
+static __device__ __forceinline__ T formula_of(T x, int64_t e) { return x; }
+template <int N> static __device__ __forceinline__ void apply_formula(T *x, int64_t e) {}
+#endif
+
+/* A template: the kernel `name`, whose body is a function. */
+#define TEMPLATE_OF(name, bounds, argument, ...)                                                             \
+    extern "C" __global__ void __launch_bounds__ bounds name(const __grid_constant__ argument s)             \
+    {                                                                                                        \
+        __VA_ARGS__(s);                                                                                      \
+    }
+
+#endif
