@@ -45,7 +45,7 @@ typedef struct arguments {
 typedef struct vector {
     int in[PROGRAM_INPUTS][4], out[4][PROGRAM_OUTPUTS];
     int given[4]; /* of the input that is GIVEN */
-    int whole; /* the condition that all exist */
+    int whole;    /* the condition that all exist */
 } vector;
 
 __attribute__((format(printf, 2, 3))) void ptx_put(writer *w, const char *format, ...);

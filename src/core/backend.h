@@ -146,9 +146,9 @@ typedef struct step {
     uint8_t math;
     /* the machine's choice among its kernels, which depends only on the step; 0: not chosen yet */
     uint8_t choice;
-    bool again;  /* it computes values a second time, to save memory */
-    /* Of a product: the next step is an element-wise program, and reads the result, which nothing else does,
-     * as input joins - 1. All these operands are dense. 0: none. See machine.run_joined */
+    bool again; /* it computes values a second time, to save memory */
+    /* Of a product or convolution: the next step is an element-wise program, and reads the result, which
+     * nothing else does, as input joins - 1. All these operands are dense. 0: none. See machine.run_joined */
     uint8_t joins;
     int scratch; /* slot + 1 of memory that the plan gives to the step while it runs; 0: none */
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];

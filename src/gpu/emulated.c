@@ -32,22 +32,18 @@ duet_status gpu_split(const step *s, const frame *f, queue *q)
     return r;
 }
 
-/* An operand that is not in the cache would have to be packed again if the joined kernel is not ready. Without
- * memory to pack it, the steps run by themselves. */
+/* An operand that is not in the cache would have to be packed again if the joined kernel is not ready. */
 duet_status gpu_split_joined(const step *s, const step *then, const frame *f, queue *q, bool *done)
 {
     struct storage *b = owned_by(f, s->in[1].slot);
     packed_operand *packed = NULL;
-    error_text before;
-    if (!kernels_splits_here(s, f) || (kernels_packs(s) && !b)) return DUET_OK;
-    error_keep(&before);
-    duet_status r = kernels_packs(s) ? packed_use(b, s, f, q, &packed) : DUET_OK;
-    if (r == DUET_OK && (packed || !kernels_packs(s)))
-        r = gpu_launch_joined(s, then, f, q, packed ? packed_at(packed) : NULL, done);
+    if (!kernels_splits_here(s, f)) return DUET_OK;
+    if (!kernels_packs(s)) return gpu_launch_joined(s, then, f, q, NULL, done);
+    if (!b) return DUET_OK;
+    TRY(packed_use(b, s, f, q, &packed));
+    const duet_status r = packed ? gpu_launch_joined(s, then, f, q, packed_at(packed), done) : DUET_OK;
     packed_release(packed);
-    if (r != DUET_NO_MEMORY) return r;
-    error_put_back(&before);
-    return DUET_OK;
+    return r;
 }
 
 /* ---- before capture ---- */

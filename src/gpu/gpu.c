@@ -11,7 +11,6 @@
 #include "stack.h"
 #include "step_kinds.h"
 
-
 static const char *gpu_unsupported_reason(const step *s)
 {
     const char *why = gpu_device_all_absent();

@@ -57,12 +57,23 @@ static duet_status capture(const step *s, const step *then, const frame *f, queu
     return *done ? gpu_order_end(q) : DUET_OK;
 }
 
-duet_status gpu_run_joined(const step *s, const step *then, const frame *f, bool *done)
+static duet_status run(const step *s, const step *then, const frame *f, bool *done)
 {
     queue *q;
-    *done = false;
-    if (!stack_suffices(thread_get()) || overwrites_operands(s, then, f)) return DUET_OK;
     ON_DEVICE(f->device);
     TRY(gpu_queue_open(f->device, f->queue, &q));
     return (gpu_queue_captures(q) ? capture : launch)(s, then, f, q, done);
+}
+
+/* Without memory the steps run by themselves. */
+duet_status gpu_run_joined(const step *s, const step *then, const frame *f, bool *done)
+{
+    error_text before;
+    *done = false;
+    if (!stack_suffices(thread_get()) || overwrites_operands(s, then, f)) return DUET_OK;
+    error_keep(&before);
+    const duet_status r = run(s, then, f, done);
+    if (r != DUET_NO_MEMORY || *done) return r;
+    error_put_back(&before);
+    return DUET_OK;
 }

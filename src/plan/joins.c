@@ -1,5 +1,5 @@
-/* joins.c - finds products and convolutions whose result only the next step reads, an element-wise program. A machine may
- * then compute both in one kernel (machine.run_joined). */
+/* joins.c - finds products and convolutions whose result only the next step reads, if that is an element-wise
+ * program. A machine may then compute both in one kernel (machine.run_joined). */
 #include "dtype.h"
 #include "plan.h"
 
