@@ -41,14 +41,16 @@ static bool is_product(const step *s)
            layout_is_dense(out);
 }
 
+static bool is_copy(const program *p) { return p->length == 2 && p->code[0].op == OP_LOAD; }
+
+/* A step that is no program has none. */
 static bool is_map(const step *s, const operand *product)
 {
     const operand *out = &s->out[0];
     const program *p = s->program;
     const duet_dtype type = product->at.type;
-    const bool copies = p->length == 2 && p->code[0].op == OP_LOAD;
-    return s->kernel == KERNEL_PROGRAM && !p->reductions && s->outs == 1 && !copies &&
-           p->code[0].type == type && out->at.type == type && layout_is_dense(&out->at) &&
+    if (s->kernel != KERNEL_PROGRAM || p->reductions || s->outs != 1 || is_copy(p)) return false;
+    return p->code[0].type == type && out->at.type == type && layout_is_dense(&out->at) &&
            layout_count(&out->at) == layout_count(&product->at);
 }
 
