@@ -150,8 +150,9 @@ static __device__ inline void epilogue(const conv2d_args &a, const place &at, in
 #pragma unroll
         for (int t = 0; t < ROWS * COLUMNS; t++) size += ABS(y[t / COLUMNS][t % COLUMNS]);
         if (first + o >= a.m) break;
+        /* A formula may read what it overwrites, so a result is stored once. */
         if (!(size < INF)) wrong |= 1u << o;
-        store_results<POOLED>(a, at, first + o, y, b[o]);
+        else store_results<POOLED>(a, at, first + o, y, b[o]);
     }
     if (wrong) recompute<POOLED>(a, at, first, wrong, bias);
 }

@@ -285,8 +285,9 @@ static __device__ inline void epilogue(const conv2d_args &a, const place &at, in
             size += ABS(y[i][j]);
         }
         if (first + o >= a.m) break;
+        /* A formula may read what it overwrites, so a result is stored once. */
         if (!(size < INF)) wrong |= 1u << o;
-        store_results<POOLED>(a, at, first + o, y, at_shared(bias + o * EACH));
+        else store_results<POOLED>(a, at, first + o, y, at_shared(bias + o * EACH));
     }
     if (wrong) recompute<POOLED>(a, at, first, wrong, bias);
 }

@@ -80,11 +80,16 @@ static int result_pitch(int results, bool pooled) { return (results + 31) / 32 *
 #define ALONE   3
 #define REGION  32  /* for a region, as many as for these pixels */
 #define LATENCY 200 /* until the thread blocks that run together have loaded their first region */
-static double cost_of(int64_t regions, int pixels)
+static double cost_of(const step *s, tiling k, int rows, int columns, int pixels)
 {
-    const double each = (double)quotient_up(regions, card().blocks), alone = ALONE * (double)pixels,
+    const int64_t *out = s->out[0].at.size;
+    const int by = by_of(k), height = (int)out[2] * by, width = (int)out[3] * by, outputs = outputs_of(k),
+              groups = ((int)out[1] + outputs - 1) / outputs;
+    const double regions = (double)((height + rows - 1) / rows) * ((width + columns - 1) / columns) * groups *
+                           (double)out[0],
+                 each = ceil(regions / card().blocks), alone = ALONE * (double)pixels,
                  together = each * (pixels + REGION);
-    return LATENCY * (double)quotient_up((int64_t)each, CONV_MOST) + (alone > together ? alone : together);
+    return LATENCY * ceil(each / CONV_MOST) + (alone > together ? alone : together);
 }
 
 static region measured(const step *s, tiling k, int down, int across)
@@ -102,10 +107,7 @@ static region measured(const step *s, tiling k, int down, int across)
     const bool fits =
         pixels * (k.slots == 16 ? 2 : 1) <= EMULATED_CONV_HELD(k.slots) * EMULATED_CONV_THREADS &&
         r.shared <= CONV_SHARED;
-    if (fits) {
-        const int64_t regions = quotient_up(out[2] * by, rows) * quotient_up(out[3] * by, columns);
-        r.cost = cost_of(regions * s->in[0].at.size[0] * quotient_up(out[1], outputs_of(k)), pixels);
-    }
+    if (fits) r.cost = cost_of(s, k, rows, columns, pixels);
     if (!k.boxed) { /* the region has the same size as with boxes, so that bits do not depend on addresses */
         r.shared -= (size_t)r.stage;
         r.stage = 0;
@@ -119,6 +121,7 @@ static void improve(region *best, const step *s, tiling *k, tiling t)
     for (int down = 1; down <= 8 && down <= quotient_up(out[2] * by, t.lines * t.shifts); down++)
         for (int across = 1; across <= 16 && across <= quotient_up(out[3] * by, 8); across++) {
             const region r = measured(s, t, down, across);
+            if (r.cost == INFINITY) break; /* wider regions are too large, too */
             if (r.cost >= best->cost) continue;
             *best = r;
             k->lines = t.lines;

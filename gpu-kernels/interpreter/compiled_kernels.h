@@ -15,9 +15,10 @@ typedef struct compiled_source {
     const program *program;
     ptx_request form;
     int64_t blocks;
-    int cluster;   /* thread blocks of a cluster; 0 or 1: no clusters */
-    size_t shared; /* bytes of dynamic shared memory */
-    double bytes;  /* that a launch reads and writes, which decides when the program has run often enough */
+    int cluster;        /* thread blocks of a cluster; 0 or 1: no clusters */
+    size_t shared;      /* bytes of dynamic shared memory, */
+    size_t shared_most; /* and the most that any launch of this kernel needs */
+    double bytes; /* that a launch reads and writes, which decides when the program has run often enough */
 } compiled_source;
 
 #define COMPILED_SMALL (1 << 16) /* at most this many elements: one element per thread */

@@ -1,7 +1,10 @@
 /* joined.c - launches kernels of products, with or without a program that follows (joined.h). */
 #include "joined.h"
 #include "compiled_operands.h"
+#include "conv_kernels.h"
 #include "dtype.h"
+#include "emulated.h"
+#include "generated_mode.h"
 #include "kernel_text.h"
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +49,11 @@ ptx_template joined_template(const ptx_request *r, char name[64])
 /* The bytes before the program's argument, which is aligned to 8. */
 static int head_of(size_t bytes) { return (int)((bytes + 7) / 8 * 8); }
 
-#define HEAD_MOST 512
+#define HEAD_MOST 768
+_Static_assert(sizeof(product_args) <= HEAD_MOST && sizeof(emulated_args) <= HEAD_MOST &&
+                   sizeof(emulated_gemm_small_args) <= HEAD_MOST && sizeof(conv2d_args) <= HEAD_MOST &&
+                   sizeof(emulated_conv_args) <= HEAD_MOST,
+               "all arguments fit");
 
 static bool start_joined(const product_launch_args *l, const joined *j, cudaStream_t q)
 {
@@ -60,8 +67,7 @@ static bool start_joined(const product_launch_args *l, const joined *j, cudaStre
     operands o;
     bool ready;
     operands_take(&o, s, j->f, dtypes[s->out[0].at.type].bytes);
-    if (l->bytes > HEAD_MOST || l->blocks > INT32_MAX || !card().clusters || !operands_reachable(&o))
-        return false;
+    if (l->blocks > INT32_MAX || !operands_reachable(&o)) return false;
     interp_head domain = { .n = layout_count(&o.of[0]), .out_dense = true, .inputs = s->ins };
     for (int k = 0; k < s->ins; k++) domain.in[k] = o.at[1 + k];
     compiled_source from = { .program = s->program,
@@ -76,6 +82,7 @@ static bool start_joined(const product_launch_args *l, const joined *j, cudaStre
                              .blocks = l->blocks,
                              .cluster = l->cluster,
                              .shared = l->shared,
+                             .shared_most = l->shared_most,
                              .bytes = operands_bytes(&o) };
     compiled_form(&from.form, &o, &domain, paths);
     from.form.access[j->given] = PTX_GIVEN;
@@ -86,6 +93,8 @@ static bool start_joined(const product_launch_args *l, const joined *j, cudaStre
     compiled_args(&from.form, &o, &domain, num, paths, &args);
     return compiled_kernel_launch(kernel, &from, &args, q);
 }
+
+bool kernels_join(void) { return generated_when() != GENERATED_NEVER && card().clusters; }
 
 cudaError_t product_start(const product_launch_args *l, joined *j, cudaStream_t q)
 {

@@ -134,13 +134,13 @@ static bool needs_context(CUresult r, int device)
     return false;
 }
 
-static CUresult launch_code(const kernel_code *k, const CUlaunchConfig *c, void *a)
+static CUresult launch_code(const kernel_code *k, const CUlaunchConfig *c, size_t shared_most, void *a)
 {
     const driver *d = driver_functions();
     void *args[] = { a };
     CUresult r = CUDA_SUCCESS;
     if (c->sharedMemBytes > SHARED_ALWAYS)
-        r = d->set(k->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)c->sharedMemBytes);
+        r = d->set(k->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_most);
     return r == CUDA_SUCCESS ? d->launch(c, k->function, args, NULL) : r;
 }
 
@@ -161,7 +161,7 @@ bool kernel_code_launch(const kernel_code *k, int device, const compiled_source 
                                .hStream = q,
                                .attrs = of,
                                .numAttrs = s->cluster > 1 ? 2 : s->form.waits };
-    CUresult r = launch_code(k, &c, a);
-    if (needs_context(r, device)) r = launch_code(k, &c, a);
+    CUresult r = launch_code(k, &c, s->shared_most, a);
+    if (needs_context(r, device)) r = launch_code(k, &c, s->shared_most, a);
     return r == CUDA_SUCCESS;
 }

@@ -279,6 +279,8 @@ typedef struct machine {
     const char *(*algorithm)(const step *s);
     double (*cost)(const step *s); /* expected seconds: core/cost.h */
     duet_status (*run)(const step *s, const frame *f);
+    /* Could the step run together with the one that it joins, here and now? */
+    bool (*joins)(const step *s);
     /* Runs a step that joins the one after it, and that one, without storing the result between them. Sets
      * *done; false: it cannot now, and has done nothing. NULL: it never can */
     duet_status (*run_joined)(const step *s, const step *then, const frame *f, bool *done);

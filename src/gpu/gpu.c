@@ -208,6 +208,7 @@ const machine gpu_machine = {
     .algorithm = gpu_algorithm,
     .cost = gpu_cost,
     .run = gpu_run,
+    .joins = gpu_joins,
     .run_joined = gpu_run_joined,
     .forget = gpu_forget,
     .sync = gpu_queue_sync,

@@ -41,10 +41,15 @@ static bool merge(const step *s, const step *then, step *both)
     return true;
 }
 
+bool gpu_joins(const step *s)
+{
+    return s->joins && kernels_join() && (gpu_splits(s) || !kernels_unsupported(s));
+}
+
 static duet_status launch(const step *s, const step *then, const frame *f, queue *q, bool *done)
 {
-    if (gpu_splits(s)) return gpu_split_joined(s, then, f, q, done);
-    return kernels_unsupported(s) ? DUET_OK : gpu_launch_joined(s, then, f, q, NULL, done);
+    return gpu_splits(s) ? gpu_split_joined(s, then, f, q, done)
+                         : gpu_launch_joined(s, then, f, q, NULL, done);
 }
 
 /* If nothing was launched, the steps begin and end their own parts of the graph. */
@@ -70,7 +75,7 @@ duet_status gpu_run_joined(const step *s, const step *then, const frame *f, bool
 {
     error_text before;
     *done = false;
-    if (!stack_suffices(thread_get()) || overwrites_operands(s, then, f)) return DUET_OK;
+    if (!gpu_joins(s) || !stack_suffices(thread_get()) || overwrites_operands(s, then, f)) return DUET_OK;
     error_keep(&before);
     const duet_status r = run(s, then, f, done);
     if (r != DUET_NO_MEMORY || *done) return r;

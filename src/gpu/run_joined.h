@@ -4,6 +4,7 @@
 
 #include "backend.h"
 
+bool gpu_joins(const step *s);
 duet_status gpu_run_joined(const step *s, const step *then, const frame *f, bool *done);
 
 #endif

@@ -129,7 +129,8 @@ static void print_step(printer *a, int i)
     }
     const char *algorithm = a->p->machine->algorithm(s);
     if (algorithm) fprintf(out, "; %s", algorithm);
-    if (s->joins) fprintf(out, "; with machine code, also computes step %d", i + 2);
+    if (s->joins && a->p->machine->joins(s))
+        fprintf(out, "; with machine code, also computes step %d", i + 2);
     if (s->nums && s->kernel != KERNEL_PROGRAM) print_count(out, s->nums, "number");
     fprintf(out, "; %.3g bytes, %.3g flops, %.3g us expected\n", s->bytes, s->flops,
             a->p->machine->cost(s) * 1e6);

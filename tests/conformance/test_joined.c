@@ -9,6 +9,7 @@
 #include "quick.h"
 #include "tap.h"
 #include "test_rng.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,6 +98,12 @@ static void make_product(problem *p, bool split)
 }
 
 /* The kernels depend on channels, outputs, and the number and size of images. */
+static void put_infinities(duet_matrix *m)
+{
+    float *x = duet_update(m);
+    for (int i = 0; i < 3; i++) x[draw((int)duet_count(m))] = i ? INFINITY : NAN;
+}
+
 static void make_convolution(problem *p)
 {
     const int64_t channels = 1 + draw(chance(50) ? 5 : 20), outputs = 1 + draw(chance(50) ? 10 : 40),
@@ -113,6 +120,7 @@ static void make_convolution(problem *p)
     p->biased |= p->relu;
     p->a = filled(p->type, 4, (int64_t[]){ n, channels, height, width });
     p->b = filled(p->type, 4, (int64_t[]){ outputs, channels, 3, 3 });
+    if (chance(25)) put_infinities(p->a);
     p->bias = filled(p->type, 1, &outputs);
     p->rank = 4;
     const int64_t size[] = { n, outputs, (height - 2 + 2 * p->pad) / (1 + by),
@@ -202,13 +210,24 @@ static duet_expr product_of(const problem *p)
 
 /* ---- a trial ---- */
 
+/* All NaNs are equal. */
+static bool is_same(const problem *p, const void *x, const void *y, size_t i)
+{
+    if (p->type == DUET_F32) {
+        const float *a = x, *b = y;
+        return !memcmp(a + i, b + i, 4) || (isnan(a[i]) && isnan(b[i]));
+    }
+    const double *a = x, *b = y;
+    return !memcmp(a + i, b + i, 8) || (isnan(a[i]) && isnan(b[i]));
+}
+
 static void compare(const problem *p, const char *how)
 {
-    const char *x = duet_read(p->want), *y = duet_read(p->got);
-    const size_t each = p->type == DUET_F32 ? 4 : 8, count = (size_t)duet_count(p->want);
+    const void *x = duet_read(p->want), *y = duet_read(p->got);
+    const size_t count = (size_t)duet_count(p->want);
     size_t differ = 0, first = 0;
     for (size_t i = 0; i < count && x && y; i++)
-        if (memcmp(x + i * each, y + i * each, each) && !differ++) first = i;
+        if (!is_same(p, x, y, i) && !differ++) first = i;
     CHECK(x && y && !differ,
           "%s, %s of %s, %lld x %lld x %lld, %lld x %lld%s%s: %zu of %zu differ, first %zu", how,
           p->kind == PRODUCT ? "product" : "convolution", p->type == DUET_F32 ? "f32" : "f64",
@@ -254,6 +273,13 @@ static void run_all(const problem *p, uint64_t of)
     statements[p->kind]++;
     compare(p, "at once");
     replay(p, of);
+    for (int i = 0; i < OPERANDS; i++) {
+        if (duet_count(p->operand[i]) < duet_count(p->got)) continue;
+        set(p->operand[i], p, of, "over an operand of the formula");
+        ok(duet_set(p->got, p->operand[i]), "a copy");
+        compare(p, "over an operand of the formula");
+        return;
+    }
     if (p->kind != PRODUCT || p->m != p->k || p->n != p->k) return;
     set(p->a, p, of, "in place");
     ok(duet_set(p->got, p->a), "a copy");

@@ -4,7 +4,7 @@
 #include "program_trial.h"
 #include "ptx_check.h"
 #ifdef HAS_KERNEL_TEXTS
-#include "compiled_kernels.h"
+#include "compiled_reduce.h"
 #include "conv_kernels.h"
 #include "emulated.h"
 #include "joined.h"
@@ -80,7 +80,7 @@ static bool try_reduction(int op, duet_dtype of_type, bool assembles)
     const bool listed = code_list_make_operands(&l, &p, of_type);
     ptx_request r = any_ptx_request(&l, &p, of_type);
     r.form = (uint8_t)(PTX_ROWS + draw(PTX_AFTER - PTX_ROWS));
-    r.head = 832;
+    r.head = COMPILED_REDUCE_HEAD;
     r.width = r.form != PTX_ROWS ? 1 : of_type == DUET_F32 ? 4 : 2;
     r.outputs = op_infos[op].arity;
     r.out_type[0] = r.out_type[1] = type;
@@ -101,20 +101,22 @@ static bool try_reduction(int op, duet_dtype of_type, bool assembles)
 /* The kernels of joined.h; `head` is the bytes of their own argument. */
 static const struct joined_kernels {
     enum joined_file file;
-    int count, width, head;
+    int first, count, width, head;
     duet_dtype type;
 } joined_kernels[] = {
-    { JOINED_GEMV, 8, 1, sizeof(product_args), DUET_F32 },
-    { JOINED_SMALL_MN, 11, 1, sizeof(product_args), DUET_F32 },
-    { JOINED_SMALL_MN, 11, 1, sizeof(product_args), DUET_F64 },
-    { JOINED_TALL, 16, 1, sizeof(product_args), DUET_F32 },
-    { JOINED_TALL, 16, 1, sizeof(product_args), DUET_F64 },
-    { JOINED_SPLIT_K, 8, 1, sizeof(product_args), DUET_F32 },
-    { JOINED_EMULATED, 3, 4, sizeof(emulated_args), DUET_F32 },
-    { JOINED_EMULATED_FEW, 4, 1, sizeof(emulated_gemm_small_args), DUET_F32 },
-    { JOINED_WINOGRAD_1D, 3, 4, sizeof(conv2d_args), DUET_F32 },
-    { JOINED_WINOGRAD_2D, 2, 4, sizeof(conv2d_args), DUET_F32 },
-    { JOINED_EMULATED_CONV, 14, 4, sizeof(emulated_conv_args), DUET_F32 },
+    { JOINED_GEMV, 0, 8, 1, sizeof(product_args), DUET_F32 },
+    { JOINED_SMALL_MN, 0, 11, 1, sizeof(product_args), DUET_F32 },
+    { JOINED_SMALL_MN, 0, 11, 1, sizeof(product_args), DUET_F64 },
+    { JOINED_TALL, 0, 16, 1, sizeof(product_args), DUET_F32 },
+    { JOINED_TALL, 0, 16, 1, sizeof(product_args), DUET_F64 },
+    { JOINED_SPLIT_K, 0, 8, 1, sizeof(product_args), DUET_F32 },
+    { JOINED_EMULATED, 0, 3, 4, sizeof(emulated_args), DUET_F32 },
+    { JOINED_EMULATED_FEW, 0, 4, 1, sizeof(emulated_gemm_small_args), DUET_F32 },
+    { JOINED_WINOGRAD_1D, 0, 3, 4, sizeof(conv2d_args), DUET_F32 },
+    { JOINED_WINOGRAD_1D, 3, 3, 2, sizeof(conv2d_args), DUET_F32 },
+    { JOINED_WINOGRAD_2D, 0, 2, 4, sizeof(conv2d_args), DUET_F32 },
+    { JOINED_WINOGRAD_2D, 2, 2, 2, sizeof(conv2d_args), DUET_F32 },
+    { JOINED_EMULATED_CONV, 0, 14, 4, sizeof(emulated_conv_args), DUET_F32 },
 };
 
 /* A product's kernel, followed by a formula of the product and two operands. */
@@ -152,7 +154,8 @@ static void test_joined(bool assembles, bool quick)
 {
     for (size_t i = 0; i < sizeof joined_kernels / sizeof *joined_kernels; i++)
         for (int k = 0; k < joined_kernels[i].count; k++)
-            if (!quick || k == 0 || chance(20)) try_joined(&joined_kernels[i], k, assembles);
+            if (!quick || k == 0 || chance(20))
+                try_joined(&joined_kernels[i], joined_kernels[i].first + k, assembles);
     tap_point("products followed by formulas");
 }
 #endif
