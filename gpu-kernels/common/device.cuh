@@ -43,7 +43,8 @@ static __device__ inline float maximum_at_once(float a, float b)
 #else
 #define FOR_TYPE(macro) macro##_f64
 #endif
-/* TEMPLATE: the file is compiled to templates of PTX (formula.cuh), in which kernels are functions. */
+/* With TEMPLATE defined, the file is compiled to templates of PTX (formula.cuh). KERNEL then declares an
+ * inlined function, which TEMPLATE_OF calls. */
 #ifdef TEMPLATE
 #define KERNEL(...)    static __device__ __forceinline__ void
 #define ARGUMENT(type) const type &

@@ -1,4 +1,4 @@
-/* epilogue.cuh - epilogues of products: the rows DUET_FINISHED of fused.def, and any formula of the result. */
+/* epilogue.cuh - epilogues of products: the rows DUET_FINISHED of fused.def, and a formula. */
 #ifndef EPILOGUE_CUH
 #define EPILOGUE_CUH
 
@@ -22,7 +22,7 @@ static __device__ inline T bias_at(const product_args &s, int column)
     return s.bias ? ((const T *)s.bias)[column * s.bias_stride] : K(0);
 }
 
-/* The result must exist. */
+/* row and column must be in bounds, because the formula reads its operands there. */
 static __device__ inline T result_of(const product_args &s, T sum, int64_t row, int column)
 {
     const T scaled = (T)s.alpha * sum;

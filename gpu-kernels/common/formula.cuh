@@ -6,16 +6,16 @@
 
 #include "device.cuh"
 
-/* Results that a thread computes before it stores them, where it can choose: the reads of a formula then wait
- * for memory together. */
+/* How many results a thread computes before it stores the first. With several, the formula's reads overlap;
+ * otherwise each waits for the store before it. */
 #ifdef TEMPLATE
 enum { FORMULA_AHEAD = 4 };
 #else
 enum { FORMULA_AHEAD = 1 };
 #endif
 
-/* Apply the formula to one result, or to N: 2 or 4. x is element e of all results, or the first of N; it
- * must exist. */
+/* Apply the formula to one result, or to N (2 or 4) neighbouring ones. e is the number of the first one in
+ * the output. It must be in bounds, because the formula reads its operands there. */
 #ifdef TEMPLATE
 #ifdef T_f64
 #define RESULT(x) "=d"(x)
@@ -50,7 +50,7 @@ static __device__ __forceinline__ T formula_of(T x, int64_t e) { return x; }
 template <int N> static __device__ __forceinline__ void apply_formula(T *x, int64_t e) {}
 #endif
 
-/* A template: the kernel `name`, whose body is a function. */
+/* Defines the kernel `name` of a template. It calls the function in the last argument. */
 #define TEMPLATE_OF(name, bounds, argument, ...)                                                             \
     extern "C" __global__ void __launch_bounds__ bounds name(const __grid_constant__ argument s)             \
     {                                                                                                        \

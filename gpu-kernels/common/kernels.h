@@ -65,8 +65,8 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
 /* Can launch_joined launch anything, on this card and with this DUET_JIT? */
 bool kernels_join(void);
 
-/* Launches a product s, and the program of the step `then`, which joins it (step.joins), as one kernel, if
- * there is such a kernel and it is ready. Sets *done to whether there was. */
+/* Launches a product s and the program of the next step, `then`, as one kernel (step.joins). Sets *done to
+ * false if there is no such kernel or it is not ready; nothing is then launched. */
 cudaError_t launch_joined(const step *s, const step *then, const frame *f, const workspace *w, cudaStream_t q,
                           bool *done);
 

@@ -143,7 +143,8 @@ static __device__ inline void store_results(const conv2d_args &a, const place &a
     }
 }
 
-/* A template has no functions of its own, because they cannot read the argument of the kernel. */
+/* In a template these functions are inlined: a formula reads the kernel's argument, which a called function
+ * cannot access. */
 #ifdef TEMPLATE
 #define RECOMPUTES static __device__ __forceinline__
 #else

@@ -285,7 +285,8 @@ static __device__ inline void epilogue(const conv2d_args &a, const place &at, in
             size += ABS(y[i][j]);
         }
         if (first + o >= a.m) break;
-        /* A formula may read what it overwrites, so a result is stored once. */
+        /* Each result is stored once: a formula may read the element that it overwrites. recompute() stores
+         * those that are not finite. */
         if (!(size < INF)) wrong |= 1u << o;
         else store_results<POOLED>(a, at, first + o, y, at_shared(bias + o * EACH));
     }

@@ -74,8 +74,8 @@ static int64_t tiles_of(const product_args *a, const emulated_kernel *t)
     return quotient_up(a->m, t->rows) * quotient_up(a->n, t->columns);
 }
 
-/* How many clusters of so many thread blocks run at the same time. A cluster needs neighbouring
- * multiprocessors, so some of them may have no room for one. */
+/* Returns how many clusters of `parts` thread blocks run at the same time. A cluster runs in one GPC, a
+ * group of multiprocessors, so some multiprocessors may stay unused. */
 static int clusters_by_query(const emulated_kernel *t, int parts)
 {
     int count = 0;
@@ -94,8 +94,8 @@ static int clusters_by_query(const emulated_kernel *t, int parts)
     return card().blocks / parts > 0 ? card().blocks / parts : 1;
 }
 
-/* All kernels leave room for one thread block on a multiprocessor, so the answer for one holds for all.
- * Several threads may ask at once, and store the same value. */
+/* One thread block of any of these kernels fits on a multiprocessor, so the count is the same for all of
+ * them. Several threads may ask at once, and store the same value. */
 static int clusters_at_once(const emulated_kernel *t, int parts)
 {
     static int known[EMULATED_PARTS + 1];

@@ -75,11 +75,10 @@ typedef struct region {
  * different banks. */
 static int result_pitch(int results, bool pooled) { return (results + 31) / 32 * 32 + (pooled ? 4 : 8); }
 
-/* The time of so many regions, in units of the time that a full multiprocessor takes for a pixel. A thread
- * block alone takes three times as long for one. */
-#define ALONE   3
-#define REGION  32  /* for a region, as many as for these pixels */
-#define LATENCY 200 /* until the thread blocks that run together have loaded their first region */
+/* Estimates the time of a launch. The unit is the time for one pixel on a fully occupied multiprocessor. */
+#define ALONE   3   /* for a pixel, if a multiprocessor runs one thread block */
+#define REGION  32  /* for each region, in addition */
+#define LATENCY 200 /* until the first regions are loaded */
 static double cost_of(const step *s, tiling k, int rows, int columns, int pixels)
 {
     const int64_t *out = s->out[0].at.size;
@@ -128,7 +127,7 @@ static void improve(region *best, const step *s, tiling *k, tiling t)
         }
 }
 
-/* Also sets k->lines. */
+/* Returns the cheapest region, and sets k->lines. */
 static region best_region(const step *s, tiling *k)
 {
     region best = { .cost = INFINITY };

@@ -332,7 +332,7 @@ static __device__ inline void write(const emulated_args &p, float (&x)[EACH * 4]
         apply_epilogue(x, s.act);
     }
     if (column >= s.n) return;
-    if (p.out_in_fours) { /* no read of a formula depends on a branch */
+    if (p.out_in_fours) { /* the row is clamped, without a branch, so that the formula's reads overlap */
 #pragma unroll
         for (int i = 0; i < EACH; i++)
             apply_formula<4>(x + 4 * i, min(row + i * step, s.m - 1) * (int64_t)s.n + column);

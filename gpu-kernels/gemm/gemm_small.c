@@ -81,7 +81,7 @@ static cudaError_t run_tall(product_args *a, duet_dtype type, size_t shared, joi
     return product_start(&l, j, q);
 }
 
-/* The kernel of gemm_small_mn.cu in joined.h: those of any strides are for 4, 10 and 16 columns. */
+/* The kernel's number in joined.h. Kernels 8, 9 and 10 accept any strides, and up to 4, 10 and 16 columns. */
 static int number_of(int columns, bool exact)
 {
     if (exact) return columns / 2 - 1;

@@ -43,9 +43,10 @@ void compiled_kernel_release(compiled_kernel *k);
 /* Sets *alone to the part of p that computes one output. */
 void compiled_reduce_alone(const program *p, int output, program *alone);
 
-/* Return the template of a kernel: one that reduces, by form and type of r and the reduction of p; and one of
- * another operator (joined.h). Write the kernel's name to `name`, which must live as long as the result. The
- * caller calls kernel_text_free. Errors: the text is NULL: no memory. */
+/* compiled_reduce_template returns the template that reduces, for r->form, r->type and the reduction of p.
+ * joined_template returns the one for r->kernel (joined.h). Both write the kernel's name to `name`, which
+ * must live as long as the result. The caller calls kernel_text_free. Errors: text is NULL if there is no
+ * memory. */
 ptx_template compiled_reduce_template(const ptx_request *r, const program *p, char name[64]);
 ptx_template joined_template(const ptx_request *r, char name[64]);
 

@@ -1,8 +1,7 @@
 /* compiled_reduce.h - launches the compiled kernels of reductions. Such a kernel computes the elements of a
  * program, and reduces them.
- *
- * nvcc compiles the kernels of compiled_reduce.cu to PTX with placeholders for elements. codegen/ptx_template.c
- * replaces each placeholder by code that computes these elements of the program. */
+ * nvcc compiles the kernels of compiled_reduce.cu to PTX with placeholders for elements.
+ * codegen/ptx_template.c replaces each placeholder by code that computes these elements of the program. */
 #ifndef COMPILED_REDUCE_H
 #define COMPILED_REDUCE_H
 

@@ -1,7 +1,7 @@
 /* joined.h - products and convolutions that apply a program to their results before they store them. nvcc
  * compiles their kernels to PTX with a placeholder for the formula (formula.cuh); the driver compiles it for
- * one program, as compiled_kernels.h says. Needs compute capability 9.0. Below, products are also
- * convolutions. */
+ * one program, as compiled_kernels.h says. Needs compute capability 9.0. Below, "product" also means a
+ * convolution. */
 #ifndef JOINED_H
 #define JOINED_H
 
@@ -39,11 +39,11 @@ typedef struct product_launch_args {
     const void *kernel;
     enum joined_file file;
     int number; /* of the kernel in the file */
-    int width;  /* of its placeholders: 1, or 4 if there are also such */
+    int width;  /* elements of its widest placeholder: 1, 2 or 4 */
     int64_t blocks;
     int cluster, threads;
     size_t shared, shared_most; /* as with_shared() takes them */
-    void *args;                 /* `bytes` bytes, whose results are those of the program */
+    void *args;                 /* `bytes` bytes; its output is where the program writes */
     size_t bytes;
 } product_launch_args;
 
@@ -51,7 +51,7 @@ typedef struct product_launch_args {
  * otherwise nothing. */
 cudaError_t product_start(const product_launch_args *l, joined *j, cudaStream_t q);
 
-/* Where the joined kernel writes: results of the program are as dense as those of the product would be. */
+/* Returns where the joined kernel writes: the program's output. It is dense, like the product's result. */
 static inline void *joined_out(const joined *j) { return j->f->data[j->then->out[0].slot]; }
 
 /* Launch a product or a convolution, with the program that follows unless j is NULL. */

@@ -1,4 +1,4 @@
-/* kernel_text.c - reads the files of templates: by zlib, or as they are if the build has no zlib. */
+/* kernel_text.c - reads templates; decompresses them with zlib if the build has it. */
 #include "kernel_text.h"
 #include <stdint.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static bool inflate_all(char *to, size_t length, const char *from, const char *e
 }
 #endif
 
-/* Has it the first bytes of a file of gzip? */
+/* Does the text start with the magic bytes of gzip? */
 static bool is_compressed(const char *at) { return !memcmp(at, "\x1f\x8b", 2); }
 
 void kernel_text_open(ptx_template *s, const char *packed, const char *end)

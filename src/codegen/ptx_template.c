@@ -29,7 +29,8 @@ static bool starts(const line *l, const char *with)
     return (size_t)l->length >= n && !memcmp(l->at, with, n);
 }
 
-/* By how many braces is the nesting deeper after the line? Assembly in C++ may begin a line with one. */
+/* Returns how much the line changes the depth of braces. Lines of inline assembly may begin with a brace, so
+ * braces are counted anywhere in the line. */
 static int nesting(const line *l)
 {
     int more = 0;
@@ -145,7 +146,7 @@ static void skip_body(const char **at, const char *end)
     for (int depth = OUTSIDE; *at < end && depth;) line_of_body(at, end, &depth);
 }
 
-/* The argument of the kernel: as in the template, but longer. */
+/* Declares the kernel's argument: that of the template, with the program's argument after it. */
 static void argument(writer *w, const line *l)
 {
     char text[64];

@@ -147,8 +147,9 @@ typedef struct step {
     /* the machine's choice among its kernels, which depends only on the step; 0: not chosen yet */
     uint8_t choice;
     bool again; /* it computes values a second time, to save memory */
-    /* Of a product or convolution: the next step is an element-wise program, and reads the result, which
-     * nothing else does, as input joins - 1. All these operands are dense. 0: none. See machine.run_joined */
+    /* Not 0: this is a product or convolution, and the next step is an element-wise program. Only that
+     * program reads the result, as its input joins - 1. The result and the program's output are dense. See
+     * machine.run_joined */
     uint8_t joins;
     int scratch; /* slot + 1 of memory that the plan gives to the step while it runs; 0: none */
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
@@ -279,10 +280,11 @@ typedef struct machine {
     const char *(*algorithm)(const step *s);
     double (*cost)(const step *s); /* expected seconds: core/cost.h */
     duet_status (*run)(const step *s, const frame *f);
-    /* Could the step run together with the one that it joins, here and now? */
+    /* May run_joined run the step, here and with this DUET_JIT? */
     bool (*joins)(const step *s);
-    /* Runs a step that joins the one after it, and that one, without storing the result between them. Sets
-     * *done; false: it cannot now, and has done nothing. NULL: it never can */
+    /* Runs a step that joins the next one (step.joins), and the next one, as one kernel, without storing the
+     * result between them. Sets *done to false if it did nothing. Both may be NULL: the machine never does
+     * this */
     duet_status (*run_joined)(const step *s, const step *then, const frame *f, bool *done);
     void (*forget)(step *s); /* frees the data that the machine caches for the step */
 

@@ -32,7 +32,8 @@ duet_status gpu_split(const step *s, const frame *f, queue *q)
     return r;
 }
 
-/* An operand that is not in the cache would have to be packed again if the joined kernel is not ready. */
+/* Launches only if operand 1 is in the cache of packed operands. Otherwise it might be packed twice: here,
+ * and for the step alone if the joined kernel is not ready. */
 duet_status gpu_split_joined(const step *s, const step *then, const frame *f, queue *q, bool *done)
 {
     struct storage *b = owned_by(f, s->in[1].slot);

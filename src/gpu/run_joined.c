@@ -27,8 +27,8 @@ static bool overwrites_operands(const step *s, const step *then, const frame *f)
     return overwrites;
 }
 
-/* A step that has the operands of both, for the order of the steps in a graph. Returns false if it would have
- * too many. */
+/* Makes a step with the operands of both, to order them in a CUDA graph. Returns false if there are more than
+ * STEP_INPUTS. */
 static bool merge(const step *s, const step *then, step *both)
 {
     *both = *s;
@@ -70,7 +70,7 @@ static duet_status run(const step *s, const step *then, const frame *f, bool *do
     return (gpu_queue_captures(q) ? capture : launch)(s, then, f, q, done);
 }
 
-/* Without memory the steps run by themselves. */
+/* If memory runs out, returns OK with *done false: the caller then runs the two steps separately. */
 duet_status gpu_run_joined(const step *s, const step *then, const frame *f, bool *done)
 {
     error_text before;

@@ -43,7 +43,7 @@ static bool is_product(const step *s)
 
 static bool is_copy(const program *p) { return p->length == 2 && p->code[0].op == OP_LOAD; }
 
-/* A step that is no program has none. */
+/* s->program is NULL unless s->kernel is KERNEL_PROGRAM. */
 static bool is_map(const step *s, const operand *product)
 {
     const operand *out = &s->out[0];
@@ -66,7 +66,8 @@ static int input_of(const plan *p, const step *s, int slot)
     return count == 1 ? found : -1;
 }
 
-/* Does only the next step need the result of step i? Often the next one overwrites it with its own. */
+/* Does only the next step need the result of step i? The next step may write its own to
+ * the same slot. */
 static bool is_for_next(const plan *p, int i)
 {
     const int slot = p->steps[i].out[0].slot;

@@ -11,8 +11,8 @@ duet_status plan_run(const plan *p, const statement *s);
 /* The same for a plan without a stream that has a step. */
 duet_status plan_run_once(const plan *p, const statement *s);
 
-/* The stages of plan_run, for recordings. plan_step runs step *done, perhaps with the one that it joins, and
- * counts them. */
+/* The stages of plan_run, for recordings. plan_step runs step *done, and the next step
+ * with it if both run as one kernel. It adds the number of steps to *done. */
 duet_status plan_step(const plan *p, const frame *f, int *done);
 duet_status plan_steps(const plan *p, const frame *f, int *done); /* *done: how many steps succeeded */
 void plan_numbers(const plan *p, const formula *f, double *num);

@@ -57,8 +57,8 @@ enum { FEW = 12, SOME = 40, MANY = 60, SIDE = 9 };
 enum { FEW = 130, SOME = 300, MANY = 700, SIDE = 40 };
 #endif
 
-/* Sizes for the kernels of one or two rows, of few columns, of many such rows, and of few rows; in
- * DUET_MATH_SPLIT also for the larger tiles. */
+/* Chooses sizes for each kind of kernel: one or two rows; few columns; few columns and many rows; few rows.
+ * With DUET_MATH_SPLIT also large tiles. */
 static void choose_sizes(problem *p, bool split)
 {
     p->k = 1 + draw(chance(50) ? SOME / 8 : MANY);
@@ -97,13 +97,14 @@ static void make_product(problem *p, bool split)
     p->size[1] = p->n;
 }
 
-/* The kernels depend on channels, outputs, and the number and size of images. */
+/* Infinities and NaN make Winograd kernels compute results again, by the definition. */
 static void put_infinities(duet_matrix *m)
 {
     float *x = duet_update(m);
     for (int i = 0; i < 3; i++) x[draw((int)duet_count(m))] = i ? INFINITY : NAN;
 }
 
+/* Varies what decides which kernel runs: channels, outputs, and the number and size of images. */
 static void make_convolution(problem *p)
 {
     const int64_t channels = 1 + draw(chance(50) ? 5 : 20), outputs = 1 + draw(chance(50) ? 10 : 40),

@@ -4,11 +4,12 @@
 #include "program_trial.h"
 #include "ptx_check.h"
 #ifdef HAS_KERNEL_TEXTS
-#include "compiled_reduce.h"
+#include "compiled_kernels.h"
 #include "conv_kernels.h"
 #include "emulated.h"
 #include "joined.h"
 #include "kernel_text.h"
+#include "reduce_kernels.h"
 #endif
 #include "quick.h"
 #include <unistd.h>
@@ -80,7 +81,7 @@ static bool try_reduction(int op, duet_dtype of_type, bool assembles)
     const bool listed = code_list_make_operands(&l, &p, of_type);
     ptx_request r = any_ptx_request(&l, &p, of_type);
     r.form = (uint8_t)(PTX_ROWS + draw(PTX_AFTER - PTX_ROWS));
-    r.head = COMPILED_REDUCE_HEAD;
+    r.head = sizeof(reduce_args);
     r.width = r.form != PTX_ROWS ? 1 : of_type == DUET_F32 ? 4 : 2;
     r.outputs = op_infos[op].arity;
     r.out_type[0] = r.out_type[1] = type;

@@ -252,7 +252,7 @@ static void run_joined(void *args)
     fake_free(hidden);
 }
 
-/* Of about four calls, the joined kernel is not ready for one. */
+/* In about one of four calls, the joined kernel is not ready. */
 cudaError_t launch_joined(const step *s, const step *then, const frame *f, const workspace *w, cudaStream_t q,
                           bool *done)
 {
