@@ -2,7 +2,6 @@
  * read and write. */
 #include "graph_order.h"
 #include "cuda_graph.h"
-#include "dtype.h"
 #include "step_kinds.h"
 #include <stdlib.h>
 #include <string.h>
@@ -155,15 +154,6 @@ static duet_status add_use(graph_order *o, span at, bool writes, step_set *direc
     return DUET_OK;
 }
 
-static span span_of(const operand *x, const frame *f)
-{
-    int64_t low, high;
-    const int64_t each = (int64_t)dtypes[x->at.type].bytes;
-    const char *p = f->data[x->slot];
-    layout_span(&x->at, &low, &high);
-    return (span){ p + low * each, p + high * each };
-}
-
 /* Are the operands, and what the step passes to gpu_order_uses, all the memory that it uses? Handles of
  * cuDNN, cuFFT and cuSOLVER and packed operands are not. */
 static bool is_known(const step *s)
@@ -176,8 +166,8 @@ static bool is_known(const step *s)
 static duet_status add_uses(graph_order *o, const step *s, const frame *f, step_set *direct)
 {
     if (!is_known(s)) return add_use(o, all_memory, true, direct);
-    for (int i = 0; i < s->outs; i++) TRY(add_use(o, span_of(&s->out[i], f), true, direct));
-    for (int i = 0; i < s->ins; i++) TRY(add_use(o, span_of(&s->in[i], f), false, direct));
+    for (int i = 0; i < s->outs; i++) TRY(add_use(o, gpu_span_of(&s->out[i], f), true, direct));
+    for (int i = 0; i < s->ins; i++) TRY(add_use(o, gpu_span_of(&s->in[i], f), false, direct));
     return DUET_OK;
 }
 

@@ -7,17 +7,23 @@
 #include "scratch.h"
 #include "step_kinds.h"
 
+span gpu_span_of(const operand *x, const frame *f)
+{
+    int64_t low, high;
+    const int64_t each = (int64_t)dtypes[x->at.type].bytes;
+    const char *p = f->data[x->slot];
+    layout_span(&x->at, &low, &high);
+    return (span){ p + low * each, p + high * each };
+}
+
 /* The address range that a launch writes. */
 static span written_by(const step *s, const frame *f, const void *scratch, size_t bytes)
 {
     span all = { scratch, scratch ? (const char *)scratch + bytes : NULL };
     for (int k = 0; k < s->outs; k++) {
-        int64_t low, high;
-        const int64_t each = (int64_t)dtypes[s->out[k].at.type].bytes;
-        const char *p = f->data[s->out[k].slot];
-        layout_span(&s->out[k].at, &low, &high);
-        if (!all.first || p + low * each < all.first) all.first = p + low * each;
-        if (!all.end || p + high * each > all.end) all.end = p + high * each;
+        const span out = gpu_span_of(&s->out[k], f);
+        if (!all.first || out.first < all.first) all.first = out.first;
+        if (!all.end || out.end > all.end) all.end = out.end;
     }
     return all;
 }

@@ -1,27 +1,17 @@
 /* run_joined.c - runs a product and the program that reads its result as one kernel (step.joins). */
 #include "run_joined.h"
-#include "dtype.h"
 #include "graph_order.h"
 #include "kernels.h"
 #include "stack.h"
 #include "step_kinds.h"
 
-static span span_of(const operand *x, const frame *f)
-{
-    int64_t low, high;
-    const int64_t each = (int64_t)dtypes[x->at.type].bytes;
-    const char *p = f->data[x->slot];
-    layout_span(&x->at, &low, &high);
-    return (span){ p + low * each, p + high * each };
-}
-
 /* The joined kernel writes the results while it still reads the product's operands. */
 static bool overwrites_operands(const step *s, const step *then, const frame *f)
 {
-    const span out = span_of(&then->out[0], f);
+    const span out = gpu_span_of(&then->out[0], f);
     bool overwrites = false;
     for (int k = 0; k < s->ins; k++) {
-        const span in = span_of(&s->in[k], f);
+        const span in = gpu_span_of(&s->in[k], f);
         overwrites |= in.first < out.end && out.first < in.end;
     }
     return overwrites;

@@ -41,6 +41,9 @@ typedef struct gpu_kernel {
  * of Duet's own kernels. */
 const gpu_kernel *gpu_kernel_of(int kernel);
 
+/* Returns the memory of an operand, from the first to the last element. */
+span gpu_span_of(const operand *x, const frame *f);
+
 /* Run a step by one of Duet's own kernels. `packed` is operand 1, packed, if the kernel needs it. */
 duet_status gpu_launch(const step *s, const frame *f, queue *q);
 duet_status gpu_launch_with(const step *s, const frame *f, queue *q, const void *packed);
