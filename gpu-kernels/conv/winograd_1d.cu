@@ -240,7 +240,6 @@ template <int O, int BLOCKS> const void *pooled_or_not(bool pooled)
 {
     return pooled ? (const void *)convolution<O, true, BLOCKS> : (const void *)convolution<O, false, BLOCKS>;
 }
-
 #endif
 
 } // namespace

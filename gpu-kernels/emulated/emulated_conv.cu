@@ -375,7 +375,14 @@ template <class f> KERNEL(THREADS, 4) emulated_conv(ARGUMENT(emulated_conv_args)
     }
 }
 
-#ifndef TEMPLATE
+#ifdef TEMPLATE
+/* launch.h has another `form`. */
+template <int SLOTS, int LINES, bool POOLED, int SHIFTS>
+static __device__ __forceinline__ void run_form(const emulated_conv_args &a)
+{
+    emulated_conv<form<SLOTS, LINES, POOLED, SHIFTS>>(a);
+}
+#else
 template <int SLOTS> static const void *of_slots(int lines, bool pooled)
 {
     if (lines == 8)
@@ -389,16 +396,6 @@ static const void *of_two_shifts(int lines)
 {
     return lines == 8 ? (const void *)emulated_conv<form<4, 8, true, 2>>
                       : (const void *)emulated_conv<form<4, 16, true, 2>>;
-}
-
-#endif
-
-#ifdef TEMPLATE
-/* launch.h has another `form`. */
-template <int SLOTS, int LINES, bool POOLED, int SHIFTS>
-static __device__ __forceinline__ void run_form(const emulated_conv_args &a)
-{
-    emulated_conv<form<SLOTS, LINES, POOLED, SHIFTS>>(a);
 }
 #endif
 

@@ -42,6 +42,18 @@ static bool in_vectors(const void *p, int64_t line, int64_t lines, int64_t lengt
            (lines == 1 || line % width == 0);
 }
 
+/* A launch whose thread blocks are not in clusters. Formulas take one result at a time. */
+static product_launch_args launch_of(product_args *a, const void *kernel, int64_t blocks, int threads)
+{
+    return (product_launch_args){ .kernel = kernel,
+                                  .width = 1,
+                                  .blocks = blocks,
+                                  .cluster = 1,
+                                  .threads = threads,
+                                  .args = a,
+                                  .bytes = sizeof *a };
+}
+
 /* ---- few columns ---- */
 
 /* Bytes of b in the shared memory of gemm_tall.cu. */
@@ -67,17 +79,11 @@ static cudaError_t run_tall(product_args *a, duet_dtype type, size_t shared, joi
                                            : gemm_tall_kernel_f32)(a->n, vectors ? FORM_FLAT : FORM_STRIDED);
     const int64_t each = GEMM_TALL_THREADS / 32 * GEMM_TALL_ROWS, blocks = quotient_up(a->m, each),
                   most = 2 * card().blocks;
-    const product_launch_args l = { .kernel = kernel,
-                                    .file = JOINED_TALL,
-                                    .number = (a->n + 1) / 2 - 1 + 8 * vectors,
-                                    .width = 1,
-                                    .blocks = smaller(blocks, most),
-                                    .cluster = 1,
-                                    .threads = GEMM_TALL_THREADS,
-                                    .shared = shared,
-                                    .shared_most = shared_for_tall(),
-                                    .args = a,
-                                    .bytes = sizeof *a };
+    product_launch_args l = launch_of(a, kernel, smaller(blocks, most), GEMM_TALL_THREADS);
+    l.file = JOINED_TALL;
+    l.number = (a->n + 1) / 2 - 1 + 8 * vectors;
+    l.shared = shared;
+    l.shared_most = shared_for_tall();
     return product_start(&l, j, q);
 }
 
@@ -96,15 +102,9 @@ static cudaError_t run_skinny(product_args *a, duet_dtype type, joined *j, cudaS
     const enum form form = exact ? FORM_FLAT : FORM_STRIDED;
     const void *kernel =
         (type == DUET_F64 ? gemm_small_mn_kernel_f64 : gemm_small_mn_kernel_f32)(a->n, (int)form);
-    const product_launch_args l = { .kernel = kernel,
-                                    .file = JOINED_SMALL_MN,
-                                    .number = number_of(a->n, exact),
-                                    .width = 1,
-                                    .blocks = quotient_up(a->m, GEMM_MN_ROWS),
-                                    .cluster = 1,
-                                    .threads = GEMM_MN_THREADS,
-                                    .args = a,
-                                    .bytes = sizeof *a };
+    product_launch_args l = launch_of(a, kernel, quotient_up(a->m, GEMM_MN_ROWS), GEMM_MN_THREADS);
+    l.file = JOINED_SMALL_MN;
+    l.number = number_of(a->n, exact);
     return product_start(&l, j, q);
 }
 
@@ -117,15 +117,9 @@ static cudaError_t run_matvec(product_args *a, joined *j, cudaStream_t q)
                               : in_vectors(a->b, a->b_column, a->n, a->k, 4, 4) &&
                                     in_vectors(a->a, a->a_row, a->m, a->k, 4, 4);
     const void *kernel = gemv_kernel(a->m, by_rows ? FORM_ROWS : FORM_COLUMNS, wide);
-    const product_launch_args l = { .kernel = kernel,
-                                    .file = JOINED_GEMV,
-                                    .number = (a->m != 1) + 2 * wide + 4 * !by_rows,
-                                    .width = 1,
-                                    .blocks = quotient_up(a->n, GEMV_COLUMNS),
-                                    .cluster = 1,
-                                    .threads = GEMV_THREADS,
-                                    .args = a,
-                                    .bytes = sizeof *a };
+    product_launch_args l = launch_of(a, kernel, quotient_up(a->n, GEMV_COLUMNS), GEMV_THREADS);
+    l.file = JOINED_GEMV;
+    l.number = (a->m != 1) + 2 * wide + 4 * !by_rows;
     return product_start(&l, j, q);
 }
 
@@ -201,23 +195,22 @@ bool product_splits(const step *s)
     return cost < emulated_gemm_cost(s) && (!product_fits(s) || cost < cheapest(&a, strict_ones()).cost);
 }
 
+static product_launch_args launch_of_tiles(product_args *a, splitting s, bool wide)
+{
+    product_launch_args l = launch_of(a, s.t->kernel[wide], tiles_of(a, s.t) * s.parts, s.t->threads);
+    l.cluster = a->parts = s.parts;
+    l.shared = l.shared_most = (size_t)s.t->shared;
+    return l;
+}
+
 static cudaError_t run_split_by(product_args *a, splitting s, joined *j, cudaStream_t q)
 {
     int count;
     const bool wide =
         in_vectors(a->a, a->a_row, a->m, a->k, 4, 4) && in_vectors(a->b, a->b_row, a->k, a->n, 4, 4);
-    const product_launch_args l = { .kernel = s.t->kernel[wide],
-                                    .file = JOINED_SPLIT_K,
-                                    .number = 2 * (int)(s.t - split_kernels(&count)) + wide,
-                                    .width = 1,
-                                    .blocks = tiles_of(a, s.t) * s.parts,
-                                    .cluster = s.parts,
-                                    .threads = s.t->threads,
-                                    .shared = (size_t)s.t->shared,
-                                    .shared_most = (size_t)s.t->shared,
-                                    .args = a,
-                                    .bytes = sizeof *a };
-    a->parts = s.parts;
+    product_launch_args l = launch_of_tiles(a, s, wide);
+    l.file = JOINED_SPLIT_K;
+    l.number = 2 * (int)(s.t - split_kernels(&count)) + wide;
     return product_start(&l, j, q);
 }
 
@@ -225,20 +218,13 @@ static cudaError_t run_few(const product_args *a, splitting s, joined *j, cudaSt
 {
     int count;
     emulated_gemm_small_args p = { .of = *a };
-    p.of.parts = s.parts;
+    product_launch_args l = launch_of_tiles(&p.of, s, true);
     cudaError_t e = emulated_describe(a->a, a->m, a->k, a->a_row, s.t->rows, &p.a);
     if (e == cudaSuccess) e = emulated_describe(a->b, a->k, a->n, a->b_row, EMULATED_UNIT / 2, &p.b);
-    const product_launch_args l = { .kernel = s.t->kernel[1],
-                                    .file = JOINED_EMULATED_FEW,
-                                    .number = (int)(s.t - emulated_gemm_small_kernels(&count)),
-                                    .width = 1,
-                                    .blocks = tiles_of(a, s.t) * s.parts,
-                                    .cluster = s.parts,
-                                    .threads = s.t->threads,
-                                    .shared = (size_t)s.t->shared,
-                                    .shared_most = (size_t)s.t->shared,
-                                    .args = &p,
-                                    .bytes = sizeof p };
+    l.file = JOINED_EMULATED_FEW;
+    l.number = (int)(s.t - emulated_gemm_small_kernels(&count));
+    l.args = &p;
+    l.bytes = sizeof p;
     return e == cudaSuccess ? product_start(&l, j, q) : e;
 }
 

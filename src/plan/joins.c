@@ -3,11 +3,6 @@
 #include "dtype.h"
 #include "plan.h"
 
-static bool is_temporary(const plan *p, int slot)
-{
-    return slot >= p->dests + p->n_leaves && slot < plan_operands(p);
-}
-
 static bool reads(const plan *p, const step *s, int slot)
 {
     bool found = false;
@@ -15,19 +10,11 @@ static bool reads(const plan *p, const step *s, int slot)
     return found;
 }
 
-static bool overwrites(const step *s, int slot)
-{
-    bool found = false;
-    for (int k = 0; k < s->outs; k++) found |= s->out[k].slot == slot;
-    return found;
-}
-
-/* Does a step from `first` on read the value that is in the slot now? */
-static bool is_read_later(const plan *p, int first, int slot)
+bool plan_reads_later(const plan *p, int first, int slot)
 {
     for (int i = first; i < p->count; i++) {
         if (reads(p, &p->steps[i], slot)) return true;
-        if (overwrites(&p->steps[i], slot)) return false;
+        if (step_writes(&p->steps[i], slot)) return false;
     }
     return false;
 }
@@ -71,7 +58,8 @@ static int input_of(const plan *p, const step *s, int slot)
 static bool is_for_next(const plan *p, int i)
 {
     const int slot = p->steps[i].out[0].slot;
-    return p->steps[i + 1].out[0].slot == slot || (is_temporary(p, slot) && !is_read_later(p, i + 2, slot));
+    return p->steps[i + 1].out[0].slot == slot ||
+           (plan_is_temporary(p, slot) && !plan_reads_later(p, i + 2, slot));
 }
 
 void plan_find_joins(plan *p)

@@ -54,6 +54,18 @@ static inline int plan_base_slot(const plan *p, int slot)
     return slot < plan_operands(p) ? slot : p->derived[slot - plan_operands(p)].base;
 }
 
+static inline bool plan_is_temporary(const plan *p, int slot)
+{
+    return slot >= p->dests + p->n_leaves && slot < plan_operands(p);
+}
+
+static inline bool step_writes(const step *s, int slot)
+{
+    for (int k = 0; k < s->outs; k++)
+        if (s->out[k].slot == slot) return true;
+    return false;
+}
+
 /* Must it run at once and by itself? Then it is not deferred, and not part of a CUDA graph. */
 static inline bool plan_runs_alone(const plan *p) { return p->stream || p->may_fail; }
 
@@ -128,8 +140,9 @@ static inline duet_math_mode math_now(void) { return thread_get()->math; }
 enum fusion fusion_now(void);
 void plan_fusion(int mode);
 
-/* joins.c: sets step.joins. */
+/* joins.c: sets step.joins; does a step from `first` on read the value that is in the slot before it? */
 void plan_find_joins(plan *p);
+bool plan_reads_later(const plan *p, int first, int slot);
 
 /* explain.c */
 void plan_print(FILE *out, const plan *p, const statement *s);

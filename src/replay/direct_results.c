@@ -7,22 +7,10 @@ typedef struct search {
     void *const *data;
 } search;
 
-static bool is_temporary(const plan *p, int slot)
-{
-    return slot >= p->dests + p->n_leaves && slot < plan_operands(p);
-}
-
 static bool reads(const step *s, int slot)
 {
     for (int k = 0; k < s->ins; k++)
         if (s->in[k].slot == slot) return true;
-    return false;
-}
-
-static bool writes(const step *s, int slot)
-{
-    for (int k = 0; k < s->outs; k++)
-        if (s->out[k].slot == slot) return true;
     return false;
 }
 
@@ -41,7 +29,7 @@ static bool is_plain_copy(const step *s)
 static int first_writer(const plan *p, int copy, int slot)
 {
     int i = copy - 1;
-    while (i >= 0 && !(writes(&p->steps[i], slot) && !reads(&p->steps[i], slot))) i--;
+    while (i >= 0 && !(step_writes(&p->steps[i], slot) && !reads(&p->steps[i], slot))) i--;
     for (int k = 0; i >= 0 && k < p->steps[i].outs; k++) {
         layout at = p->steps[i].out[k].at;
         at.rank -= p->steps[i].inner;
@@ -49,16 +37,6 @@ static int first_writer(const plan *p, int copy, int slot)
             return i;
     }
     return -1;
-}
-
-/* Does a step after the copy read the temporary's value? */
-static bool is_read_later(const plan *p, int copy, int slot)
-{
-    for (int i = copy + 1; i < p->count; i++) {
-        if (reads(&p->steps[i], slot)) return true;
-        if (writes(&p->steps[i], slot)) return false;
-    }
-    return false;
 }
 
 static bool overlaps(const search *w, const operand *x, const char *first, const char *end)
@@ -87,11 +65,11 @@ static bool find(const search *w, int copy, direct_result *r)
 {
     const plan *p = w->p;
     const step *s = &p->steps[copy];
-    if (!is_plain_copy(s) || s->out[0].slot >= p->dests || !is_temporary(p, s->in[0].slot)) return false;
+    if (!is_plain_copy(s) || s->out[0].slot >= p->dests || !plan_is_temporary(p, s->in[0].slot)) return false;
     const int slot = s->in[0].slot, first = first_writer(p, copy, slot);
     char *to = w->data[s->out[0].slot];
     const char *end = to + layout_count(&s->out[0].at) * (int64_t)dtypes[s->out[0].at.type].bytes;
-    if (first < 0 || is_read_later(p, copy, slot) || !alike(to, w->data[slot])) return false;
+    if (first < 0 || plan_reads_later(p, copy + 1, slot) || !alike(to, w->data[slot])) return false;
     for (int i = first; i < copy; i++)
         if (uses(w, &p->steps[i], slot, to, end)) return false;
     *r = (direct_result){ first, copy, slot, to };
