@@ -183,16 +183,20 @@ static bool use(kernels_used *u, compiled_kernel *k)
 
 /* ---- finding; the lock is held ---- */
 
+/* Four chains, because each multiplication waits for the one before it. */
 static uint64_t hash_of(const key *k, size_t length)
 {
-    uint64_t h = length;
-    for (size_t at = 0; at < length; at += 8) {
-        uint64_t word = 0;
-        memcpy(&word, (const char *)k + at, length - at < 8 ? length - at : 8);
-        h = (h ^ word) * 0x9e3779b97f4a7c15u;
-        h ^= h >> 29;
+    uint64_t h[4] = { length, 1, 2, 3 };
+    for (size_t at = 0; at < length; at += 32) {
+        uint64_t word[4] = { 0 };
+        memcpy(word, (const char *)k + at, length - at < 32 ? length - at : 32);
+        for (int i = 0; i < 4; i++) {
+            h[i] = (h[i] ^ word[i]) * 0x9e3779b97f4a7c15u;
+            h[i] ^= h[i] >> 29;
+        }
     }
-    return h;
+    for (int i = 1; i < 4; i++) h[0] = (h[0] ^ h[i]) * 0x9e3779b97f4a7c15u;
+    return h[0] ^ h[0] >> 29;
 }
 
 /* The slot of a key: it may be empty. */

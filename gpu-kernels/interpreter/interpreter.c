@@ -19,12 +19,11 @@ static bool is_plain(const operands *o)
     return plain;
 }
 
-static void set_head(const operands *o, const interp_program *p, interp_head *h)
+static void set_head(const operands *o, interp_head *h)
 {
     h->n = layout_count(&o->of[0]);
     h->out_dense = operands_outputs_dense(o);
     h->lead = h->out_dense ? operand_lead(o, 0) : 0;
-    h->last = p->last;
     h->inputs = (uint8_t)(o->count - o->outs);
     for (int k = 0; k < o->outs; k++) h->out[k] = o->at[k];
     for (int k = 0; k < h->inputs; k++) h->in[k] = o->at[o->outs + k];
@@ -210,6 +209,22 @@ static void find_compiled(compiled *c, const operands *o, const kernel_choice *w
 
 /* ---- launch ---- */
 
+/* A program, which is encoded for the interpreter when that has to run. */
+typedef struct encoding {
+    const program *source;
+    const double *num;
+    bool done;
+    interp_program program;
+} encoding;
+
+/* Returns NULL if the interpreter cannot run the program. */
+static const interp_program *encoded(encoding *e)
+{
+    if (!e->done && interp_encode(&e->program, e->source, e->num)) return NULL;
+    e->done = true;
+    return &e->program;
+}
+
 static cudaError_t launch_interpreter(const operands *o, kernel_choice w, const interp_program *p,
                                       interp_args *a, cudaStream_t q)
 {
@@ -220,6 +235,7 @@ static cudaError_t launch_interpreter(const operands *o, kernel_choice w, const 
                   vectors = (a->head.lead + a->head.n + width - 1) / width;
     const int each = small ? 1 : vectors_for(p, vectors);
     const uint32_t threads = (uint32_t)INTERP_THREADS(each), row = (uint32_t)each * threads;
+    a->head.last = p->last;
     a->head.begins = p->first != ROW_NONE;
     a->head.first = a->head.begins ? p->first * row : 0;
     a->head.length = (uint8_t)interp_pack(wide ? (void *)a->short_f64.code : a->short_f32.code, p, w.type,
@@ -230,14 +246,15 @@ static cudaError_t launch_interpreter(const operands *o, kernel_choice w, const 
                        p->rows * row * (size_t)width * o->each, a, q);
 }
 
-static cudaError_t launch_once(const operands *o, kernel_choice w, const interp_program *p, cudaStream_t q)
+static cudaError_t launch_once(const operands *o, kernel_choice w, encoding *e, cudaStream_t q)
 {
     interp_args a;
     compiled c;
-    set_head(o, p, &a.head);
+    set_head(o, &a.head);
     find_compiled(&c, o, &w, &a.head);
     if (c.kernel && c.ready && compiled_kernel_launch(c.kernel, &c.source, &c.args, q)) return cudaSuccess;
-    return launch_interpreter(o, w, p, &a, q);
+    const interp_program *p = encoded(e);
+    return p ? launch_interpreter(o, w, p, &a, q) : cudaErrorNotSupported;
 }
 
 /* ---- copies between operands whose fastest axes differ ---- */
@@ -296,7 +313,7 @@ static bool launch_tile(const operands *o, cudaStream_t q, cudaError_t *e)
 /* ---- launch of a step ---- */
 
 /* Halves the operands until they fit. */
-static cudaError_t launch_parts(const operands *o, kernel_choice w, const interp_program *p, cudaStream_t q)
+static cudaError_t launch_parts(const operands *o, kernel_choice w, encoding *p, cudaStream_t q)
 {
     operands low, high;
     if (operands_reachable(o)) return launch_once(o, w, p, q);
@@ -306,8 +323,7 @@ static cudaError_t launch_parts(const operands *o, kernel_choice w, const interp
     return launch_parts(&high, w, p, q);
 }
 
-static cudaError_t launch_operands(const step *s, operands *o, kernel_choice w, const interp_program *p,
-                                   cudaStream_t q)
+static cudaError_t launch_operands(const step *s, operands *o, kernel_choice w, encoding *p, cudaStream_t q)
 {
     cudaError_t e;
     operands_order(o);
@@ -324,7 +340,7 @@ static bool goes_by_parts(const operands *o, duet_dtype type)
     return false;
 }
 
-static cudaError_t launch_complex(const step *s, operands *o, const interp_program *p, cudaStream_t q)
+static cudaError_t launch_complex(const step *s, operands *o, encoding *p, cudaStream_t q)
 {
     const duet_dtype part = step_type(s) == DUET_C64 ? DUET_F32 : DUET_F64;
     cudaError_t e = cudaSuccess;
@@ -339,13 +355,15 @@ static cudaError_t launch_complex(const step *s, operands *o, const interp_progr
 cudaError_t interp_launch(const step *s, const frame *f, const workspace *space, cudaStream_t q)
 {
     operands o;
-    interp_program p;
     double num[PROGRAM_NUMBERS];
     for (int k = 0; k < s->nums; k++) num[k] = f->num[s->num[k]];
     const kernel_choice w = kernel_choice_of(s, num, space->used);
     operands_take(&o, s, f, dtypes[w.converts ? w.type : step_type(s)].bytes);
     if (layout_count(&o.of[0]) == 0) return cudaSuccess;
-    if (interp_encode(&p, s->program, num)) return cudaErrorNotSupported;
+    encoding p;
+    p.source = s->program;
+    p.num = num;
+    p.done = false;
     if (goes_by_parts(&o, step_type(s))) return launch_complex(s, &o, &p, q);
     return launch_operands(s, &o, w, &p, q);
 }
