@@ -254,9 +254,9 @@ enum {
 #define MAP_ROW(name, inputs, domain, ulp, known)                                                            \
     { #name, MAP, inputs, LIST domain, LIST known, ulp, make_##name },
 #define REDUCE_ROW(name, inputs)                                                                             \
-    { #name, REDUCE, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name },                                      \
-        { #name " of rows", REDUCE_ROWS, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name##_rows },           \
-        { #name " of columns", REDUCE_COLUMNS, inputs, { -9, 9, -9, 9 }, { 0 }, 0, make_##name##_columns },
+    { #name, REDUCE, inputs, { -1, 1, -1, 1 }, { 0 }, 0, make_##name },                                      \
+        { #name " of rows", REDUCE_ROWS, inputs, { -1, 1, -1, 1 }, { 0 }, 0, make_##name##_rows },           \
+        { #name " of columns", REDUCE_COLUMNS, inputs, { -1, 1, -1, 1 }, { 0 }, 0, make_##name##_columns },
 #define DEF_ROW(name, inputs, options)                                                                       \
     { #name, (enum kind)KIND_##options, inputs, { -1, 1, -1, 1 }, { 0 }, 0, make_##name },
 
@@ -310,9 +310,10 @@ static void put_known_input(const operator_row *r, duet_matrix *const in[])
 
 static bool is_known(const operator_row *r, duet_matrix *m)
 {
-    const float *v = duet_read(m);
+    const void *v = duet_read(m);
     const double want = r->known[r->inputs];
-    return v && fabs(*v - want) <= (r->ulp + 0.5) * 0x1p-23 * fmax(fabs(want), 0x1p-126);
+    if (duet_type(m) != DUET_F32) return v && *(const uint8_t *)v == want;
+    return v && fabs(*(const float *)v - want) <= (r->ulp + 0.5) * 0x1p-23 * fmax(fabs(want), 0x1p-126);
 }
 
 /* Checks the first element of element-wise operators against ops.def, and that other results are

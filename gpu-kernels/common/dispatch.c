@@ -39,9 +39,11 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
 cudaError_t launch_joined(const step *s, const step *then, const frame *f, const workspace *w, cudaStream_t q,
                           bool *done)
 {
-    joined j = { .then = then, .given = s->joins - 1, .f = f, .w = w };
+    const bool first = s->kernel == KERNEL_PROGRAM;
+    joined j = { .program = first ? s : then, .first = first, .given = s->joins - 1, .f = f, .w = w };
     cudaError_t e = cudaSuccess;
-    if (w->packed) e = emulated_join(s, &j, f, w, q);
+    if (first) e = product_join(then, &j, f, w, q);
+    else if (w->packed) e = emulated_join(s, &j, f, w, q);
     else if (s->kernel == OP_matmul) e = product_join(s, &j, f, w, q);
     else if (s->kernel == OP_conv2d) e = conv2d_join(s, &j, f, w, q);
     *done = j.done;

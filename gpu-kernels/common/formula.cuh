@@ -1,6 +1,7 @@
-/* formula.cuh - a formula that a product or a convolution applies to its results before it stores them.
- * Kernels are compiled twice: to machine code, without a formula; and, with TEMPLATE defined, to PTX with a
- * placeholder for it (codegen/ptx_write.h). */
+/* formula.cuh - a formula that a product or a convolution applies to its results before it stores them, or
+ * that computes the elements of an operand. Kernels are compiled to machine code, without a formula; with
+ * TEMPLATE defined, to PTX with a placeholder for a formula of the results (codegen/ptx_write.h); some also
+ * with TEMPLATE and OPERAND defined, with a placeholder for a formula of an operand. */
 #ifndef FORMULA_CUH
 #define FORMULA_CUH
 
@@ -8,15 +9,12 @@
 
 /* How many results a thread computes before it stores the first. With several, the formula's reads overlap;
  * otherwise each waits for the store before it. */
-#ifdef TEMPLATE
+#if defined TEMPLATE && !defined OPERAND
 enum { FORMULA_AHEAD = 4 };
 #else
 enum { FORMULA_AHEAD = 1 };
 #endif
 
-/* Apply the formula to one result, or to N (2 or 4) neighbouring ones. e is the number of the first one in
- * the output. It must be in bounds, because the formula reads its operands there. */
-#ifdef TEMPLATE
 #ifdef T_f64
 #define RESULT(x) "=d"(x)
 #define GIVEN(x)  "d"(x)
@@ -24,6 +22,10 @@ enum { FORMULA_AHEAD = 1 };
 #define RESULT(x) "=f"(x)
 #define GIVEN(x)  "f"(x)
 #endif
+
+/* Apply the formula to one result, or to N (2 or 4) neighbouring ones. e is the number of the first one in
+ * the output. It must be in bounds, because the formula reads its operands there. */
+#if defined TEMPLATE && !defined OPERAND
 static __device__ __forceinline__ T formula_of(T x, int64_t e)
 {
     T y;
@@ -49,6 +51,30 @@ template <int N> static __device__ __forceinline__ void apply_formula(T *x, int6
 static __device__ __forceinline__ T formula_of(T x, int64_t e) { return x; }
 template <int N> static __device__ __forceinline__ void apply_formula(T *x, int64_t e) {}
 #endif
+
+/* Reads element e of an operand that begins at p, or all elements of a vector that begins with it; or computes
+ * them by the formula. They must be in bounds. */
+template <typename V> static __device__ __forceinline__ V operand_at(const void *p, int64_t e)
+{
+#ifdef OPERAND
+    constexpr int N = sizeof(V) / sizeof(T);
+    union {
+        V v;
+        T x[N];
+    } to;
+    static_assert(N == 1 || N == 2 || N == 4, "");
+    if constexpr (N == 1) asm volatile("// duet:1 %0 %1" : RESULT(to.x[0]) : "l"(e));
+    else if constexpr (N == 2)
+        asm volatile("// duet:2 %0 %1 %2" : RESULT(to.x[0]), RESULT(to.x[N - 1]) : "l"(e));
+    else
+        asm volatile("// duet:4 %0 %1 %2 %3 %4"
+                     : RESULT(to.x[0]), RESULT(to.x[1]), RESULT(to.x[2]), RESULT(to.x[N - 1])
+                     : "l"(e));
+    return to.v;
+#else
+    return *(const V *)((const T *)p + e);
+#endif
+}
 
 /* Defines the kernel `name` of a template. It calls the function in the last argument. */
 #define TEMPLATE_OF(name, bounds, argument, ...)                                                             \

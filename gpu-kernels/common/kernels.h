@@ -65,7 +65,11 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
 /* Can launch_joined launch anything, on this card and with this DUET_JIT? */
 bool kernels_join(void);
 
-/* Launches a product s and the program of the next step, `then`, as one kernel (step.joins). Sets *done to
+/* May a program compute this operand of a product? The kernels for few rows and few columns read each element
+ * of it once, so the program runs once for each. Others would run it many times. */
+bool product_takes_program(const step *s, int input);
+
+/* Launches a step s and the next one, `then`, as one kernel (step.joins). Sets *done to
  * false if there is no such kernel or it is not ready; nothing is then launched. */
 cudaError_t launch_joined(const step *s, const step *then, const frame *f, const workspace *w, cudaStream_t q,
                           bool *done);

@@ -104,7 +104,7 @@ static conv2d_args args_of(const step *s, const joined *j, const frame *f, const
     const epilogue_info *epilogue = &epilogue_infos[s->epilogue];
     conv2d_args a = { .in = f->data[s->in[0].slot],
                       .filters = f->data[s->in[1].slot],
-                      .out = j ? joined_out(j) : f->data[s->out[0].slot] };
+                      .out = joined_out(j, f->data[s->out[0].slot]) };
     a.n = in->size[0];
     a.c = (int32_t)in->size[1];
     a.h = (int32_t)in->size[2];

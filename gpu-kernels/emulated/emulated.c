@@ -144,7 +144,7 @@ static cudaError_t launch_product(const step *s, joined *j, const frame *f, cons
     emulated_args p = { .of = product_args_of(s, f, w), .packed = w->packed };
     const tiling c = cheapest(&p.of);
     const int64_t tiles = tiles_of(&p.of, c.by);
-    if (j) p.of.out = joined_out(j);
+    p.of.out = joined_out(j, p.of.out);
     p.of.parts = c.parts;
     p.rounds = c.rounds;
     p.packed_is_there = emulated_is_packed(s, w);

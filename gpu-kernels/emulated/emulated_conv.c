@@ -145,7 +145,7 @@ static void set_operands(emulated_conv_args *a, const step *s, const joined *j, 
     const layout *in = &s->in[0].at, *filters = &s->in[1].at, *out = &s->out[0].at;
     a->in = f->data[s->in[0].slot];
     a->filters = f->data[s->in[1].slot];
-    a->out = j ? joined_out(j) : f->data[s->out[0].slot];
+    a->out = joined_out(j, f->data[s->out[0].slot]);
     a->largest = w->packed;
     a->image = in->stride[0];
     a->channel = (int32_t)in->stride[1];

@@ -47,6 +47,7 @@ static product_launch_args launch_of(product_args *a, const void *kernel, int64_
 {
     return (product_launch_args){ .kernel = kernel,
                                   .width = 1,
+                                  .operand = -1,
                                   .blocks = blocks,
                                   .cluster = 1,
                                   .threads = threads,
@@ -81,6 +82,8 @@ static cudaError_t run_tall(product_args *a, duet_dtype type, size_t shared, joi
                   most = 2 * card().blocks;
     product_launch_args l = launch_of(a, kernel, smaller(blocks, most), GEMM_TALL_THREADS);
     l.file = JOINED_TALL;
+    l.operand = 0;
+    l.operand_width = vectors ? 16 / (int)bytes : 1;
     l.number = (a->n + 1) / 2 - 1 + 8 * vectors;
     l.shared = shared;
     l.shared_most = shared_for_tall();
@@ -104,6 +107,8 @@ static cudaError_t run_skinny(product_args *a, duet_dtype type, joined *j, cudaS
         (type == DUET_F64 ? gemm_small_mn_kernel_f64 : gemm_small_mn_kernel_f32)(a->n, (int)form);
     product_launch_args l = launch_of(a, kernel, quotient_up(a->m, GEMM_MN_ROWS), GEMM_MN_THREADS);
     l.file = JOINED_SMALL_MN;
+    l.operand = 0;
+    l.operand_width = 1;
     l.number = number_of(a->n, exact);
     return product_start(&l, j, q);
 }
@@ -119,6 +124,8 @@ static cudaError_t run_matvec(product_args *a, joined *j, cudaStream_t q)
     const void *kernel = gemv_kernel(a->m, by_rows ? FORM_ROWS : FORM_COLUMNS, wide);
     product_launch_args l = launch_of(a, kernel, quotient_up(a->n, GEMV_COLUMNS), GEMV_THREADS);
     l.file = JOINED_GEMV;
+    l.operand = 1;
+    l.operand_width = wide ? 4 : 1;
     l.number = (a->m != 1) + 2 * wide + 4 * !by_rows;
     return product_start(&l, j, q);
 }
@@ -231,7 +238,8 @@ static cudaError_t run_few(const product_args *a, splitting s, joined *j, cudaSt
 cudaError_t product_join(const step *s, joined *j, const frame *f, const workspace *w, cudaStream_t q)
 {
     product_args a = product_args_of(s, f, w);
-    if (j) a.out = joined_out(j);
+    a.out = joined_out(j, a.out);
+    if (j && j->first) a.b_is_there = false; /* the previous kernel may write what the program reads */
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
     if (product_is_thin(s)) return run_matvec(&a, j, q);
     if (product_is_skinny(s)) return run_skinny(&a, s->out[0].at.type, j, q);

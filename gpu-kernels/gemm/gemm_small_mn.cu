@@ -48,7 +48,6 @@ template <int N, bool EXACT> KERNEL(GEMM_MN_THREADS) product(ARGUMENT(product_ar
     enum { ROWS = GEMM_MN_ROWS, WARPS = GEMM_MN_THREADS / 32 };
     __shared__ T part[WARPS][ROWS * N];
     const int64_t top = blockIdx.x * (int64_t)ROWS;
-    const T *a = (const T *)s.a;
     T acc[ROWS * N] = {}, x[EACH][N];
     if (s.b_is_there) load_some<N, EXACT>(x, s, threadIdx.x);
     take_turn();
@@ -59,7 +58,7 @@ template <int N, bool EXACT> KERNEL(GEMM_MN_THREADS) product(ARGUMENT(product_ar
             const int k = l + i * GEMM_MN_THREADS;
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
-                const T y = k < s.k ? a[min(top + r, (int64_t)s.m - 1) * s.a_row + k] : K(0);
+                const T y = k < s.k ? operand_at<T>(s.a, min(top + r, (int64_t)s.m - 1) * s.a_row + k) : K(0);
 #pragma unroll
                 for (int j = 0; j < N; j++) acc[r * N + j] = FMA(y, x[i][j], acc[r * N + j]);
             }

@@ -51,6 +51,12 @@ bool product_fits(const step *s)
            (product_is_skinny(s) || product_is_thin(s) || (product_has_few_rows(s) && is_little(s)));
 }
 
+bool product_takes_program(const step *s, int input)
+{
+    if (!product_fits(s)) return false;
+    return product_is_thin(s) ? input == 1 : product_is_skinny(s) && input == 0;
+}
+
 const char *matmul_unsupported(const step *s)
 {
     const char *why = float_unsupported(s);

@@ -25,12 +25,13 @@ static __device__ inline void load(vec x[GEMM_TALL_ROWS], const product_args &s,
 {
 #pragma unroll
     for (int r = 0; r < GEMM_TALL_ROWS; r++) {
-        const T *at = (const T *)s.a + min(top + r, (int64_t)s.m - 1) * s.a_row + k;
+        const int64_t at = min(top + r, (int64_t)s.m - 1) * s.a_row + k;
         if (VECTORS && k < s.k) {
-            x[r] = *(const vec *)at;
+            x[r] = operand_at<vec>(s.a, at);
         } else {
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++) x[r].e[i] = !VECTORS && k + i < s.k ? at[i] : K(0);
+            for (int i = 0; i < WIDTH; i++)
+                x[r].e[i] = !VECTORS && k + i < s.k ? operand_at<T>(s.a, at + i) : K(0);
         }
     }
 }

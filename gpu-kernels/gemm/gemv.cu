@@ -5,7 +5,12 @@
 namespace
 {
 
-enum { COLUMNS = 4, ACROSS = 2, DOWN = GEMV_THREADS / ACROSS, EACH = 8, WARPS = GEMV_THREADS / 32 };
+#ifdef OPERAND
+enum { EACH = 2 }; /* formulas are long, and hide the time of their reads by themselves */
+#else
+enum { EACH = 8 };
+#endif
+enum { COLUMNS = 4, ACROSS = 2, DOWN = GEMV_THREADS / ACROSS, WARPS = GEMV_THREADS / 32 };
 
 struct alignas(COLUMNS * sizeof(T)) quad {
     T e[COLUMNS];
@@ -19,12 +24,13 @@ static __device__ inline void load(quad w[EACH], const product_args &s, int k0, 
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         const int k = k0 + i * DOWN;
-        const T *at = (const T *)s.b + k * s.b_row + column;
+        const int64_t at = k * s.b_row + column;
         if (WIDE && k < s.k && column < s.n) {
-            w[i] = *(const quad *)at;
+            w[i] = operand_at<quad>(s.b, at);
         } else {
 #pragma unroll
-            for (int c = 0; c < COLUMNS; c++) w[i].e[c] = !WIDE && k < s.k && column + c < s.n ? at[c] : K(0);
+            for (int c = 0; c < COLUMNS; c++)
+                w[i].e[c] = !WIDE && k < s.k && column + c < s.n ? operand_at<T>(s.b, at + c) : K(0);
         }
     }
 }
@@ -87,7 +93,8 @@ template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) gemv(ARGUMENT(product_args) 
 template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) dots(ARGUMENT(product_args) s)
 {
     const int column = blockIdx.x * WARPS + threadIdx.x / 32, lane = threadIdx.x % 32;
-    const T *b = (const T *)s.b + column * s.b_column, *a = (const T *)s.a;
+    const int64_t b = column * s.b_column; /* the first element of the column */
+    const T *a = (const T *)s.a;
     T sum[ROWS] = {};
     take_turn();
     let_next_begin();
@@ -95,7 +102,7 @@ template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) dots(ARGUMENT(product_args) 
     if (WIDE) {
 #pragma unroll 4
         for (int k = lane * COLUMNS; k < s.k; k += 32 * COLUMNS) {
-            const quad w = *(const quad *)(b + k);
+            const quad w = operand_at<quad>(s.b, b + k);
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 const quad x = *(const quad *)(a + r * s.a_row + k);
@@ -105,9 +112,11 @@ template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) dots(ARGUMENT(product_args) 
         }
     } else {
 #pragma unroll 4
-        for (int k = lane; k < s.k; k += 32)
+        for (int k = lane; k < s.k; k += 32) {
+            const T w = operand_at<T>(s.b, b + k);
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) sum[r] = FMA(a[r * s.a_row + k], b[k], sum[r]);
+            for (int r = 0; r < ROWS; r++) sum[r] = FMA(a[r * s.a_row + k], w, sum[r]);
+        }
     }
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {

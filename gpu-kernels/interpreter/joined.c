@@ -1,4 +1,4 @@
-/* joined.c - launches kernels of products, with or without a program that follows (joined.h). */
+/* joined.c - launches kernels of products, with or without a program (joined.h). */
 #include "joined.h"
 #include "compiled_operands.h"
 #include "conv_kernels.h"
@@ -25,9 +25,20 @@
     OF(JOINED_WINOGRAD_2D, winograd_2d, f32, "sm_90")                                                        \
     OF(JOINED_EMULATED_CONV, emulated_conv, f32, "sm_90a")
 
+#define OPERAND_FILES(OF)                                                                                    \
+    OF(JOINED_GEMV, gemv, f32, operand)                                                                      \
+    OF(JOINED_SMALL_MN, gemm_small_mn, f32, operand)                                                         \
+    OF(JOINED_SMALL_MN, gemm_small_mn, f64, operand)                                                         \
+    OF(JOINED_TALL, gemm_tall, f32, operand)                                                                 \
+    OF(JOINED_TALL, gemm_tall, f64, operand)
+
 #define DECLARE(file, name, type, target) extern const char name##_##type##_text[], name##_##type##_end[];
+#define DECLARE_OPERAND(file, name, type, what)                                                              \
+    extern const char name##_##what##_##type##_text[], name##_##what##_##type##_end[];
 FILES(DECLARE)
+OPERAND_FILES(DECLARE_OPERAND)
 #undef DECLARE
+#undef DECLARE_OPERAND
 
 ptx_template joined_template(const ptx_request *r, char name[64])
 {
@@ -40,6 +51,15 @@ ptx_template joined_template(const ptx_request *r, char name[64])
         t.target = ".version 8.1\n.target " to;                                                              \
     }
     FILES(FIND)
+#undef FIND
+#define FIND(of, file_name, type_name, what)                                                                 \
+    if (file == JOINED_OPERAND(of) && !strcmp(dtypes[r->type].name, #type_name)) {                           \
+        snprintf(name, 64, #file_name "_%d", number);                                                        \
+        kernel_text_open(&t, file_name##_##what##_##type_name##_text,                                        \
+                         file_name##_##what##_##type_name##_end);                                            \
+        t.target = ".version 8.1\n.target sm_90";                                                            \
+    }
+    OPERAND_FILES(FIND)
 #undef FIND
     return t;
 }
@@ -57,7 +77,8 @@ _Static_assert(sizeof(product_args) <= HEAD_MOST && sizeof(emulated_args) <= HEA
 
 static bool start_joined(const product_launch_args *l, const joined *j, cudaStream_t q)
 {
-    const step *s = j->then;
+    const step *s = j->program;
+    const int file = j->first ? JOINED_OPERAND(l->file) : l->file;
     double num[PROGRAM_NUMBERS];
     interp_path paths[PROGRAM_INPUTS];
     _Alignas(64) struct {
@@ -67,15 +88,16 @@ static bool start_joined(const product_launch_args *l, const joined *j, cudaStre
     operands o;
     bool ready;
     operands_take(&o, s, j->f, dtypes[s->out[0].at.type].bytes);
-    if (l->blocks > INT32_MAX || !operands_reachable(&o)) return false;
+    if (l->blocks > INT32_MAX || !operands_reachable(&o) || (j->first && l->operand != j->given))
+        return false;
     interp_head domain = { .n = layout_count(&o.of[0]), .out_dense = true, .inputs = s->ins };
     for (int k = 0; k < s->ins; k++) domain.in[k] = o.at[1 + k];
     compiled_source from = { .program = s->program,
-                             .form.form = PTX_AFTER,
-                             .form.kernel = JOINED_KERNEL(l->file, l->number),
+                             .form.form = PTX_JOINED,
+                             .form.kernel = JOINED_KERNEL(file, l->number),
                              .form.head = (uint16_t)head_of(l->bytes),
                              .form.type = (uint8_t)s->out[0].at.type,
-                             .form.width = (uint8_t)l->width,
+                             .form.width = (uint8_t)(j->first ? l->operand_width : l->width),
                              .form.threads = (uint16_t)l->threads,
                              .form.waits = 1,
                              .form.numbers = s->program->numbers,
@@ -85,7 +107,7 @@ static bool start_joined(const product_launch_args *l, const joined *j, cudaStre
                              .shared_most = l->shared_most,
                              .bytes = operands_bytes(&o) };
     compiled_form(&from.form, &o, &domain, paths);
-    from.form.access[j->given] = PTX_GIVEN;
+    if (!j->first) from.form.access[j->given] = PTX_GIVEN;
     compiled_kernel *kernel = compiled_kernel_for(&from, j->w->used, &ready);
     if (!kernel || !ready) return false;
     for (int k = 0; k < s->nums; k++) num[k] = j->f->num[s->num[k]];

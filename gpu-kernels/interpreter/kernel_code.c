@@ -70,7 +70,7 @@ static bool compile(const char *text, kernel_code *c)
 static bool is_too_long(const ptx_request *r, const code_list *l)
 {
     if (r->form == PTX_ELEMENTS) return l->length * r->width > LONGEST;
-    const int times = r->form == PTX_COLUMNS ? 8 : r->form == PTX_AFTER ? 32 : 16;
+    const int times = r->form == PTX_COLUMNS ? 8 : r->form == PTX_JOINED ? 32 : 16;
     return l->length * times > LONGEST_TEMPLATE;
 }
 
@@ -85,7 +85,7 @@ static bool make_of_list(const ptx_request *form, const program *p, const code_l
     if (r.form == PTX_ELEMENTS) written = ptx_write(&text, &r);
     else {
         const ptx_template s =
-            r.form == PTX_AFTER ? joined_template(&r, name) : compiled_reduce_template(&r, p, name);
+            r.form == PTX_JOINED ? joined_template(&r, name) : compiled_reduce_template(&r, p, name);
         written = s.text && ptx_fill_template(&text, &r, &s);
         kernel_text_free(&s);
     }

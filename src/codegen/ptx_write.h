@@ -22,7 +22,7 @@ typedef struct ptx_text {
  *   RUNS     element e / run % size * stride, where runs are not shorter than a vector
  *   ANY      the same, with shorter runs or cycles
  *   WALK     found by the sizes of the domain and the strides of the operand
- *   GIVEN    not read: the template has computed it (PTX_AFTER) */
+ *   GIVEN    not read: the template has computed it (PTX_JOINED) */
 enum ptx_access {
     PTX_DENSE,
     PTX_LOOSE,
@@ -38,9 +38,9 @@ enum ptx_access {
 /* What a kernel does with the elements: writes them, or reduces them. Then `outputs` is the number of
  * operands of the reduction. Element e of the domain is element e % n of result e / n for ROWS and FEW,
  * and element e / m of result e % m for COLUMNS and FEW_ACROSS, of n elements and m results.
- * AFTER: the template is the kernel of another operator, and the program has its results as an input. The
- * template also stores the program's output. */
-enum ptx_form { PTX_ELEMENTS, PTX_ROWS, PTX_COLUMNS, PTX_FEW, PTX_FEW_ACROSS, PTX_AFTER, PTX_FORMS };
+ * JOINED: the template is the kernel of another operator. Either the program has its results as an input, and
+ * the template stores the program's output; or the program computes an operand. */
+enum ptx_form { PTX_ELEMENTS, PTX_ROWS, PTX_COLUMNS, PTX_FEW, PTX_FEW_ACROSS, PTX_JOINED, PTX_FORMS };
 
 /* The kernel to write. It contains no padding, because it is part of a key. */
 typedef struct ptx_request {

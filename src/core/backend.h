@@ -147,9 +147,9 @@ typedef struct step {
     /* the machine's choice among its kernels, which depends only on the step; 0: not chosen yet */
     uint8_t choice;
     bool again; /* it computes values a second time, to save memory */
-    /* Not 0: this is a product or convolution, and the next step is an element-wise program. Only that
-     * program reads the result, as its input joins - 1. The result and the program's output are dense. See
-     * machine.run_joined */
+    /* Not 0: this is a product or convolution, and the next step is an element-wise program; or this is such
+     * a program, and the next step a product. Only the next step reads the result, as its input joins - 1. The
+     * result is dense, and so is a program's output. See machine.run_joined */
     uint8_t joins;
     int scratch; /* slot + 1 of memory that the plan gives to the step while it runs; 0: none */
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
@@ -280,7 +280,7 @@ typedef struct machine {
     const char *(*algorithm)(const step *s);
     double (*cost)(const step *s); /* expected seconds: core/cost.h */
     duet_status (*run)(const step *s, const frame *f);
-    /* May run_joined run the step, here and with this DUET_JIT? */
+    /* May run_joined run the step and the next one of its plan, here and with this DUET_JIT? */
     bool (*joins)(const step *s);
     /* Runs a step that joins the next one (step.joins), and the next one, as one kernel, without storing the
      * result between them. Sets *done to false if it did nothing. Both may be NULL: the machine never does

@@ -1,11 +1,11 @@
-/* run_joined.c - runs a product and the program that reads its result as one kernel (step.joins). */
+/* run_joined.c - runs a step and the next one, which reads its result, as one kernel (step.joins). */
 #include "run_joined.h"
 #include "graph_order.h"
 #include "kernels.h"
 #include "stack.h"
 #include "step_kinds.h"
 
-/* The joined kernel writes the results while it still reads the product's operands. */
+/* The joined kernel writes the results while it still reads the operands of the first step. */
 static bool overwrites_operands(const step *s, const step *then, const frame *f)
 {
     const span out = gpu_span_of(&then->out[0], f);
@@ -31,9 +31,16 @@ static bool merge(const step *s, const step *then, step *both)
     return true;
 }
 
+static bool takes_program(const step *s, int input)
+{
+    return !gpu_splits(s) && !kernels_unsupported(s) && product_takes_program(s, input);
+}
+
 bool gpu_joins(const step *s)
 {
-    return s->joins && kernels_join() && (gpu_splits(s) || !kernels_unsupported(s));
+    if (!s->joins || !kernels_join()) return false;
+    if (s->kernel == KERNEL_PROGRAM) return takes_program(s + 1, s->joins - 1);
+    return gpu_splits(s) || !kernels_unsupported(s);
 }
 
 static duet_status launch(const step *s, const step *then, const frame *f, queue *q, bool *done)

@@ -1,5 +1,6 @@
-/* joins.c - finds products and convolutions whose result only the next step reads, if that is an element-wise
- * program. A machine may then compute both in one kernel (machine.run_joined). */
+/* joins.c - finds steps whose result only the next step reads: products and convolutions before an element-wise
+ * program, and such programs before a product. A machine may compute both in one kernel
+ * (machine.run_joined). */
 #include "dtype.h"
 #include "plan.h"
 
@@ -31,26 +32,54 @@ static bool is_product(const step *s)
 static bool is_copy(const program *p) { return p->length == 2 && p->code[0].op == OP_LOAD; }
 
 /* s->program is NULL unless s->kernel is KERNEL_PROGRAM. */
-static bool is_map(const step *s, const operand *product)
+static bool is_map(const step *s, duet_dtype type, int64_t count)
 {
     const operand *out = &s->out[0];
     const program *p = s->program;
-    const duet_dtype type = product->at.type;
     if (s->kernel != KERNEL_PROGRAM || p->reductions || s->outs != 1 || is_copy(p)) return false;
     return p->code[0].type == type && out->at.type == type && layout_is_dense(&out->at) &&
-           layout_count(&out->at) == layout_count(&product->at);
+           layout_count(&out->at) == count;
 }
 
-/* The input that is the product, or -1 if there is none or more than one. */
-static int input_of(const plan *p, const step *s, int slot)
+/* Does a program follow a product? */
+static bool is_followed(const step *s)
 {
-    int found = -1, count = 0;
+    return is_product(s) && is_map(s + 1, s->out[0].at.type, layout_count(&s->out[0].at));
+}
+
+/* Are all elements of a dense matrix its operands, in rows or in columns? */
+static bool is_whole(const layout *l, int64_t count)
+{
+    layout columns = *l;
+    columns.size[0] = l->size[1];
+    columns.size[1] = l->size[0];
+    columns.stride[0] = l->stride[1];
+    columns.stride[1] = l->stride[0];
+    return l->rank == 2 && layout_count(l) == count && (layout_is_dense(l) || layout_is_dense(&columns));
+}
+
+/* The input that is the result in this slot, of `count` elements, or -1 if there is none or more than one. */
+static int input_of(const plan *p, const step *s, int slot, int64_t count)
+{
+    int found = -1, uses = 0;
     for (int k = 0; k < s->ins; k++) {
         if (plan_base_slot(p, s->in[k].slot) != slot) continue;
-        count++;
-        if (s->in[k].slot == slot && layout_is_dense(&s->in[k].at)) found = k;
+        const layout *at = &s->in[k].at;
+        uses++;
+        if (s->in[k].slot != slot) continue;
+        if (s->kernel == KERNEL_PROGRAM ? layout_is_dense(at) : is_whole(at, count)) found = k;
     }
-    return count == 1 ? found : -1;
+    return uses == 1 ? found : -1;
+}
+
+/* Does a program compute an operand of a product? The previous step does not join the program. */
+static bool is_before_product(const plan *p, int i)
+{
+    const step *s = &p->steps[i];
+    const operand *out = &s->out[0];
+    return (i == 0 || !s[-1].joins) && s[1].kernel == OP_matmul && s[1].outs == 1 &&
+           dtype_is_f32_or_f64(out->at.type) && s[1].out[0].at.type == out->at.type &&
+           is_map(s, out->at.type, layout_count(&out->at));
 }
 
 /* Does only the next step need the result of step i? The next step may write its own to
@@ -66,7 +95,7 @@ void plan_find_joins(plan *p)
 {
     for (int i = 0; i + 1 < p->count && p->machine->run_joined; i++) {
         step *s = &p->steps[i];
-        if (is_product(s) && is_map(s + 1, &s->out[0]) && is_for_next(p, i))
-            s->joins = (uint8_t)(1 + input_of(p, s + 1, s->out[0].slot));
+        if ((is_followed(s) || is_before_product(p, i)) && is_for_next(p, i))
+            s->joins = (uint8_t)(1 + input_of(p, s + 1, s->out[0].slot, layout_count(&s->out[0].at)));
     }
 }

@@ -80,7 +80,7 @@ static bool try_reduction(int op, duet_dtype of_type, bool assembles)
     char name[64];
     const bool listed = code_list_make_operands(&l, &p, of_type);
     ptx_request r = any_ptx_request(&l, &p, of_type);
-    r.form = (uint8_t)(PTX_ROWS + draw(PTX_AFTER - PTX_ROWS));
+    r.form = (uint8_t)(PTX_ROWS + draw(PTX_JOINED - PTX_ROWS));
     r.head = sizeof(reduce_args);
     r.width = r.form != PTX_ROWS ? 1 : of_type == DUET_F32 ? 4 : 2;
     r.outputs = op_infos[op].arity;
@@ -101,8 +101,7 @@ static bool try_reduction(int op, duet_dtype of_type, bool assembles)
 #ifdef HAS_KERNEL_TEXTS
 /* The kernels of joined.h; `head` is the bytes of their own argument. */
 static const struct joined_kernels {
-    enum joined_file file;
-    int first, count, width, head;
+    int file, first, count, width, head;
     duet_dtype type;
 } joined_kernels[] = {
     { JOINED_GEMV, 0, 8, 1, sizeof(product_args), DUET_F32 },
@@ -118,9 +117,20 @@ static const struct joined_kernels {
     { JOINED_WINOGRAD_2D, 0, 2, 4, sizeof(conv2d_args), DUET_F32 },
     { JOINED_WINOGRAD_2D, 2, 2, 2, sizeof(conv2d_args), DUET_F32 },
     { JOINED_EMULATED_CONV, 0, 14, 4, sizeof(emulated_conv_args), DUET_F32 },
+    { JOINED_OPERAND(JOINED_GEMV), 0, 2, 1, sizeof(product_args), DUET_F32 },
+    { JOINED_OPERAND(JOINED_GEMV), 2, 2, 4, sizeof(product_args), DUET_F32 },
+    { JOINED_OPERAND(JOINED_GEMV), 4, 2, 1, sizeof(product_args), DUET_F32 },
+    { JOINED_OPERAND(JOINED_GEMV), 6, 2, 4, sizeof(product_args), DUET_F32 },
+    { JOINED_OPERAND(JOINED_SMALL_MN), 0, 11, 1, sizeof(product_args), DUET_F32 },
+    { JOINED_OPERAND(JOINED_SMALL_MN), 0, 11, 1, sizeof(product_args), DUET_F64 },
+    { JOINED_OPERAND(JOINED_TALL), 0, 8, 1, sizeof(product_args), DUET_F32 },
+    { JOINED_OPERAND(JOINED_TALL), 0, 8, 1, sizeof(product_args), DUET_F64 },
+    { JOINED_OPERAND(JOINED_TALL), 8, 8, 4, sizeof(product_args), DUET_F32 },
+    { JOINED_OPERAND(JOINED_TALL), 8, 8, 2, sizeof(product_args), DUET_F64 },
 };
 
-/* A product's kernel, followed by a formula of the product and two operands. */
+/* A product's kernel, with a formula of three operands. One is the product, unless the formula computes an operand
+ * of the product. */
 static void try_joined(const struct joined_kernels *from, int number, bool assembles)
 {
     const uint8_t type = (uint8_t)from->type;
@@ -134,11 +144,11 @@ static void try_joined(const struct joined_kernels *from, int number, bool assem
     char name[64];
     const bool listed = code_list_make(&l, &p, from->type);
     ptx_request r = any_ptx_request(&l, &p, from->type);
-    r.form = PTX_AFTER;
+    r.form = PTX_JOINED;
     r.kernel = JOINED_KERNEL(from->file, number);
     r.head = (uint16_t)from->head;
     r.width = (uint8_t)from->width;
-    r.access[1] = PTX_GIVEN;
+    if (from->file < JOINED_FILES) r.access[1] = PTX_GIVEN;
     r.out_type[0] = type;
     r.out_walks = false;
     const ptx_template s = joined_template(&r, name);
@@ -157,7 +167,7 @@ static void test_joined(bool assembles, bool quick)
         for (int k = 0; k < joined_kernels[i].count; k++)
             if (!quick || k == 0 || chance(20))
                 try_joined(&joined_kernels[i], joined_kernels[i].first + k, assembles);
-    tap_point("products followed by formulas");
+    tap_point("products with formulas");
 }
 #endif
 

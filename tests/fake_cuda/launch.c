@@ -230,24 +230,24 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
     return fake_queue(q, run_job, &j, sizeof j);
 }
 
-/* ---- a product and the program that it joins: the product is not stored ---- */
+/* ---- a step and the next one, which it joins: the result of the first is not stored ---- */
 
 bool kernels_join(void) { return generated_when() != GENERATED_NEVER; }
 
 typedef struct joined_job {
-    job product, then;
+    job first, then;
     int given;
-    size_t bytes; /* of the product */
+    size_t bytes; /* of the first result */
 } joined_job;
 
 static void run_joined(void *args)
 {
     joined_job *j = args;
-    void *stored = j->product.out[0], *hidden = fake_alloc(j->bytes);
+    void *stored = j->first.out[0], *hidden = fake_alloc(j->bytes);
     if (!hidden) abort();
-    memset(stored, 0xff, j->bytes);
-    j->product.out[0] = j->then.in[j->given] = hidden;
-    run_job(&j->product);
+    j->first.out[0] = j->then.in[j->given] = hidden;
+    run_job(&j->first);
+    memset(stored, 0xff, j->bytes); /* after the first step, which may read what it overwrites */
     run_job(&j->then);
     fake_free(hidden);
 }
@@ -265,12 +265,12 @@ cudaError_t launch_joined(const step *s, const step *then, const frame *f, const
     fake_at(FAKE_LAUNCH);
     cudaError_t failed = fake_enter(cudaErrorUnknown);
     if (!failed) failed = fake_launches();
-    if (!failed) failed = describe(s, f, w, is_by_parts(s, w), &j.product);
+    if (!failed) failed = describe(s, f, w, is_by_parts(s, w), &j.first);
     if (!failed) failed = describe(then, f, w, false, &j.then);
     *done = failed == cudaSuccess;
     if (failed != cudaSuccess) return failed;
-    j.product.scratch_bytes = 0;
-    count(j.product.by_parts);
+    j.first.scratch_bytes = 0;
+    count(j.first.by_parts);
     __atomic_fetch_add(&fake_counted.joins, 1, __ATOMIC_RELAXED);
     return fake_queue(q, run_joined, &j, sizeof j);
 }
