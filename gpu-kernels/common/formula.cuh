@@ -52,9 +52,10 @@ static __device__ __forceinline__ T formula_of(T x, int64_t e) { return x; }
 template <int N> static __device__ __forceinline__ void apply_formula(T *x, int64_t e) {}
 #endif
 
-/* Reads element e of an operand that begins at p, or all elements of a vector that begins with it; or computes
- * them by the formula. They must be in bounds. */
-template <typename V> static __device__ __forceinline__ V operand_at(const void *p, int64_t e)
+/* Reads element e of an operand that begins at p, or a vector of elements that begins with it; or computes
+ * them by the formula. Returns zeros if they are not in bounds. The formula then computes the first elements
+ * instead: without branches, the reads for several vectors overlap. The operand is not empty. */
+template <typename V> static __device__ __forceinline__ V operand_at(const void *p, int64_t e, bool in_bounds)
 {
 #ifdef OPERAND
     constexpr int N = sizeof(V) / sizeof(T);
@@ -62,17 +63,21 @@ template <typename V> static __device__ __forceinline__ V operand_at(const void 
         V v;
         T x[N];
     } to;
+    const int64_t at = in_bounds ? e : 0;
     static_assert(N == 1 || N == 2 || N == 4, "");
-    if constexpr (N == 1) asm volatile("// duet:1 %0 %1" : RESULT(to.x[0]) : "l"(e));
+    if constexpr (N == 1) asm volatile("// duet:1 %0 %1" : RESULT(to.x[0]) : "l"(at));
     else if constexpr (N == 2)
-        asm volatile("// duet:2 %0 %1 %2" : RESULT(to.x[0]), RESULT(to.x[N - 1]) : "l"(e));
+        asm volatile("// duet:2 %0 %1 %2" : RESULT(to.x[0]), RESULT(to.x[N - 1]) : "l"(at));
     else
         asm volatile("// duet:4 %0 %1 %2 %3 %4"
                      : RESULT(to.x[0]), RESULT(to.x[1]), RESULT(to.x[2]), RESULT(to.x[N - 1])
-                     : "l"(e));
+                     : "l"(at));
+#pragma unroll
+    for (int i = 0; i < N; i++) to.x[i] = in_bounds ? to.x[i] : K(0);
     return to.v;
 #else
-    return *(const V *)((const T *)p + e);
+    if (in_bounds) return *(const V *)((const T *)p + e);
+    return V{};
 #endif
 }
 

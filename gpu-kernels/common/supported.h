@@ -26,6 +26,7 @@ bool conv_has_strides(const step *s); /* other than 1 */
 bool product_fits(const step *s);
 bool product_is_skinny(const step *s); /* few columns */
 bool product_is_thin(const step *s);   /* a row or two */
+bool product_is_column(const step *s); /* many rows, and one column */
 bool product_has_few_rows(const step *s);
 #define CONV_CHANNELS        128 /* most channels of conv2d, whose filters stay in shared memory */
 #define WINOGRAD_2D_CHANNELS 5   /* least channels for winograd_2d.cu */

@@ -115,7 +115,8 @@ static cudaError_t run_skinny(product_args *a, duet_dtype type, joined *j, cudaS
 
 /* ---- few rows ---- */
 
-static cudaError_t run_matvec(product_args *a, joined *j, cudaStream_t q)
+/* matrix: the input that is the matrix. */
+static cudaError_t run_matvec(product_args *a, int matrix, joined *j, cudaStream_t q)
 {
     const bool by_rows = a->b_column == 1 || a->n == 1;
     const bool wide = by_rows ? in_vectors(a->b, a->b_row, a->k, a->n, 4, 4)
@@ -124,10 +125,26 @@ static cudaError_t run_matvec(product_args *a, joined *j, cudaStream_t q)
     const void *kernel = gemv_kernel(a->m, by_rows ? FORM_ROWS : FORM_COLUMNS, wide);
     product_launch_args l = launch_of(a, kernel, quotient_up(a->n, GEMV_COLUMNS), GEMV_THREADS);
     l.file = JOINED_GEMV;
-    l.operand = 1;
+    l.operand = matrix;
     l.operand_width = wide ? 4 : 1;
     l.number = (a->m != 1) + 2 * wide + 4 * !by_rows;
     return product_start(&l, j, q);
+}
+
+/* a times a column, as the product of a row and the transpose of a. */
+static cudaError_t run_column(const product_args *a, const step *s, joined *j, const workspace *w,
+                              cudaStream_t q)
+{
+    product_args t = *a;
+    t.a = a->b;
+    t.b = a->a;
+    t.b_row = s->in[0].at.stride[1];
+    t.b_column = s->in[0].at.stride[0];
+    t.m = 1;
+    t.n = a->m;
+    t.bias_stride = 0;
+    t.b_is_there = !(j && j->first) && !may_be_written(w, t.b, &s->in[0].at);
+    return run_matvec(&t, 0, j, q);
 }
 
 static int64_t tiles_of(const product_args *a, const split_kernel *t)
@@ -241,7 +258,8 @@ cudaError_t product_join(const step *s, joined *j, const frame *f, const workspa
     a.out = joined_out(j, a.out);
     if (j && j->first) a.b_is_there = false; /* the previous kernel may write what the program reads */
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
-    if (product_is_thin(s)) return run_matvec(&a, j, q);
+    if (product_is_thin(s)) return run_matvec(&a, 1, j, q);
+    if (product_is_column(s)) return run_column(&a, s, j, w, q);
     if (product_is_skinny(s)) return run_skinny(&a, s->out[0].at.type, j, q);
     if (parts_of(s) == PARTS_FEW && kernels_splits_here(s, f))
         return run_few(&a, cheapest(&a, those_by_parts()), j, q);

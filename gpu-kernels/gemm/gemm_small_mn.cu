@@ -58,7 +58,7 @@ template <int N, bool EXACT> KERNEL(GEMM_MN_THREADS) product(ARGUMENT(product_ar
             const int k = l + i * GEMM_MN_THREADS;
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
-                const T y = k < s.k ? operand_at<T>(s.a, min(top + r, (int64_t)s.m - 1) * s.a_row + k) : K(0);
+                const T y = operand_at<T>(s.a, min(top + r, (int64_t)s.m - 1) * s.a_row + k, k < s.k);
 #pragma unroll
                 for (int j = 0; j < N; j++) acc[r * N + j] = FMA(y, x[i][j], acc[r * N + j]);
             }

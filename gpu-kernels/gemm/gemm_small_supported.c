@@ -23,11 +23,22 @@ bool product_is_thin(const step *s)
     return is_plain(s) && s->out[0].at.size[0] <= GEMV_ROWS && (runs(b, 1) || runs(b, 0));
 }
 
+static bool has_only_sums(const step *s) { return s->ins == 2 || s->epilogue; }
+
+/* Times one column, with so many rows and so long ones that each is summed by one warp? */
+bool product_is_column(const step *s)
+{
+    const layout *a = &s->in[0].at, *b = &s->in[1].at, *out = &s->out[0].at;
+    return has_only_sums(s) && is_plain(s) && b->size[1] == 1 && a->size[0] >= GEMM_TALL_MIN_ROWS &&
+           a->size[0] <= INT32_MAX / 2 && b->size[0] > GEMM_MN_INNER && runs(b, 0) && runs(out, 0) &&
+           (runs(a, 0) || runs(a, 1));
+}
+
 /* Is the result just the sums, with rows of a and of the result contiguous? */
 static bool is_ordinary(const step *s)
 {
     const layout *a = &s->in[0].at, *out = &s->out[0].at;
-    return (s->ins == 2 || s->epilogue) && a->size[0] <= INT32_MAX && runs(a, 1) && runs(out, 1);
+    return has_only_sums(s) && a->size[0] <= INT32_MAX && runs(a, 1) && runs(out, 1);
 }
 
 bool product_has_few_rows(const step *s)
@@ -47,6 +58,7 @@ static bool is_little(const step *s)
 
 bool product_fits(const step *s)
 {
+    if (product_is_column(s)) return true;
     return is_ordinary(s) &&
            (product_is_skinny(s) || product_is_thin(s) || (product_has_few_rows(s) && is_little(s)));
 }
@@ -54,7 +66,8 @@ bool product_fits(const step *s)
 bool product_takes_program(const step *s, int input)
 {
     if (!product_fits(s)) return false;
-    return product_is_thin(s) ? input == 1 : product_is_skinny(s) && input == 0;
+    if (product_is_thin(s)) return input == 1;
+    return (product_is_column(s) || product_is_skinny(s)) && input == 0;
 }
 
 const char *matmul_unsupported(const step *s)

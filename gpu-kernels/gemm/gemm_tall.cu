@@ -26,13 +26,9 @@ static __device__ inline void load(vec x[GEMM_TALL_ROWS], const product_args &s,
 #pragma unroll
     for (int r = 0; r < GEMM_TALL_ROWS; r++) {
         const int64_t at = min(top + r, (int64_t)s.m - 1) * s.a_row + k;
-        if (VECTORS && k < s.k) {
-            x[r] = operand_at<vec>(s.a, at);
-        } else {
+        if (VECTORS) x[r] = operand_at<vec>(s.a, at, k < s.k);
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++)
-                x[r].e[i] = !VECTORS && k + i < s.k ? operand_at<T>(s.a, at + i) : K(0);
-        }
+        for (int i = 0; i < WIDTH && !VECTORS; i++) x[r].e[i] = operand_at<T>(s.a, at + i, k + i < s.k);
     }
 }
 

@@ -6,7 +6,7 @@ namespace
 {
 
 #ifdef OPERAND
-enum { EACH = 2 }; /* formulas are long, and hide the time of their reads by themselves */
+enum { EACH = 4 }; /* a formula may have several operands */
 #else
 enum { EACH = 8 };
 #endif
@@ -25,13 +25,10 @@ static __device__ inline void load(quad w[EACH], const product_args &s, int k0, 
     for (int i = 0; i < EACH; i++) {
         const int k = k0 + i * DOWN;
         const int64_t at = k * s.b_row + column;
-        if (WIDE && k < s.k && column < s.n) {
-            w[i] = operand_at<quad>(s.b, at);
-        } else {
+        if (WIDE) w[i] = operand_at<quad>(s.b, at, k < s.k && column < s.n);
 #pragma unroll
-            for (int c = 0; c < COLUMNS; c++)
-                w[i].e[c] = !WIDE && k < s.k && column + c < s.n ? operand_at<T>(s.b, at + c) : K(0);
-        }
+        for (int c = 0; c < COLUMNS && !WIDE; c++)
+            w[i].e[c] = operand_at<T>(s.b, at + c, k < s.k && column + c < s.n);
     }
 }
 
@@ -102,7 +99,7 @@ template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) dots(ARGUMENT(product_args) 
     if (WIDE) {
 #pragma unroll 4
         for (int k = lane * COLUMNS; k < s.k; k += 32 * COLUMNS) {
-            const quad w = operand_at<quad>(s.b, b + k);
+            const quad w = operand_at<quad>(s.b, b + k, true);
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 const quad x = *(const quad *)(a + r * s.a_row + k);
@@ -113,7 +110,7 @@ template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) dots(ARGUMENT(product_args) 
     } else {
 #pragma unroll 4
         for (int k = lane; k < s.k; k += 32) {
-            const T w = operand_at<T>(s.b, b + k);
+            const T w = operand_at<T>(s.b, b + k, true);
 #pragma unroll
             for (int r = 0; r < ROWS; r++) sum[r] = FMA(a[r * s.a_row + k], w, sum[r]);
         }

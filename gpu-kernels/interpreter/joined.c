@@ -88,8 +88,8 @@ static bool start_joined(const product_launch_args *l, const joined *j, cudaStre
     operands o;
     bool ready;
     operands_take(&o, s, j->f, dtypes[s->out[0].at.type].bytes);
-    if (l->blocks > INT32_MAX || !operands_reachable(&o) || (j->first && l->operand != j->given))
-        return false;
+    if (l->blocks > INT32_MAX || !operands_reachable(&o) || layout_count(&o.of[0]) == 0) return false;
+    if (j->first && l->operand != j->given) return false;
     interp_head domain = { .n = layout_count(&o.of[0]), .out_dense = true, .inputs = s->ins };
     for (int k = 0; k < s->ins; k++) domain.in[k] = o.at[1 + k];
     compiled_source from = { .program = s->program,

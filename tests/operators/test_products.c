@@ -118,6 +118,13 @@ static void tall(duet_dtype type)
                                : "products of many rows and few columns, f64");
 }
 
+/* One column, on both sides of the limits from which a warp sums each row. */
+static void columns(void)
+{
+    for (int i = 0; i < 4; i++) one(DUET_F32, 2044 + rng_below(&gen, 8), 2046 + rng_below(&gen, 8), 1);
+    tap_point("products of many long rows and a column");
+}
+
 /* ---- both sides of the limits that choose between OpenBLAS and oneDNN, and one thread or several ---- */
 
 static const struct limit {
@@ -233,6 +240,7 @@ int main(int argc, char **argv)
         many(type, type == DUET_F32 ? (quick ? 80 : 250) : quick ? 20 : 60);
         tall(type);
     }
+    columns();
     at_limits(DUET_F32, quick);
     at_limits(DUET_F64, true);
     any_number_of_threads();
