@@ -56,7 +56,7 @@ INLINE void update_moments(V *p, V row, V x, V y)
 /* The state of one block: of the reduction mean, then of var. */
 static void moments_of_block(T state[PARTS], const T *x, int64_t n)
 {
-    const reduce_kind moments_and_sum = { update_moments,          NULL,       vec_join_var,
+    const reduce_kind moments_and_sum = { update_moments,          NULL,       NULL, vec_join_var,
                                           { K(NAN), 0, 0, -K(0) }, MOST_PARTS, false };
     const int64_t rows = n / REDUCE_LANES, done = rows * REDUCE_LANES;
     T lane[MOST_PARTS * REDUCE_LANES] __attribute__((aligned(64)));

@@ -1,8 +1,10 @@
 /* reduce_block.h - reduces one block of the canonical tree. Template, part of reduce_tmpl.c.
  *
- * A panel is a group of outputs that are reduced together. There are two kinds:
+ * A panel is a group of outputs that are reduced together. There are three kinds:
  *   one output        its elements are contiguous. The interpreter adds them to REDUCE_LANES lanes, one row
  *                     of REDUCE_LANES elements at a time.
+ *   group             up to LANES outputs, each with contiguous elements that fit into a block. Only for
+ *                     direct programs
  *   adjacent outputs  up to REDUCE_LANES outputs whose elements are adjacent, or which have few elements
  *                     each. A row is one element of each output. Every lane has a state for each output.
  * A program that reduces inputs without computing anything is called direct: it does not need the
@@ -37,7 +39,8 @@ typedef struct reduce_work {
     const step *s;
     const reduce_row *row[STEP_OUTPUTS];
     int at[STEP_OUTPUTS], set_size; /* offset of the states of each reduction, and the size of all */
-    bool adjacent, direct;          /* adjacent outputs; no interpreter */
+    bool adjacent, grouped;         /* adjacent outputs; a group */
+    bool direct;                    /* no interpreter */
     enum access access[STEP_INPUTS];
     const char *in[STEP_INPUTS];
     char *out[STEP_OUTPUTS];
@@ -200,6 +203,20 @@ static void one_output_block(const reduce_work *j, const panel *p, const thread_
     }
     interpreted_block(j, at, n, r);
     for (int k = 0; k < j->s->outs; k++) j->row[k]->halve(r->lanes + j->at[k], root + j->at[k], n);
+}
+
+static void group_outputs(const reduce_work *j, const panel *p, int64_t n, T *root)
+{
+    for (int k = 0; k < j->s->outs; k++) {
+        const instruction *i = &j->s->program->code[k];
+        const int output = i->arg[2].index;
+        rows_of_outputs in[2];
+        for (int a = 0; a < 2; a++) {
+            const int x = i->arg[op_infos[i->op].arity > 1 ? a : 0].index;
+            in[a] = (rows_of_outputs){ (const T *)p->in[x], row_stride(&j->kept_axes[x]) };
+        }
+        j->row[output]->group(root + j->at[output], in, n, p->width);
+    }
 }
 
 /* ---- panels of adjacent outputs ---- */
@@ -366,6 +383,7 @@ static void reduce_elements_of_block(const reduce_work *j, const panel *p, const
 {
     if (j->adjacent && j->direct) direct_outputs(j, p, r, first, n, root);
     else if (j->adjacent) interpreted_outputs(j, p, r, first, n, root);
+    else if (p->width > 1) group_outputs(j, p, n, root);
     else one_output_block(j, p, r, first, n, root);
 }
 

@@ -1,4 +1,5 @@
 /* reduce_rows_tmpl.c - instantiates reduce_rows.h for every reduction. Template. */
+#include "reduce_group.h"
 #include "reduce_rows.h"
 
 #define ROW_OF(name, kind)                                                                                   \
@@ -9,6 +10,10 @@
     static void name##_outputs(T *root, const rows_of_outputs in[2], int64_t n, int64_t width)               \
     {                                                                                                        \
         reduce_outputs(kind, root, in, n, width);                                                            \
+    }                                                                                                        \
+    static void name##_group(T *root, const rows_of_outputs in[2], int64_t n, int64_t width)                 \
+    {                                                                                                        \
+        reduce_group(kind, root, in, n, width);                                                              \
     }                                                                                                        \
     static void name##_join(T *a, const T *b, int64_t n) { join_states(kind, a, b, n); }                     \
     static void name##_halve(T *lane, T *root, int64_t n)                                                    \
@@ -79,6 +84,7 @@ const reduce_row reduce_rows[OPS] = {
                     .gives_index = gives_index_,                                                             \
                     .block = name##_block,                                                                   \
                     .outputs = name##_outputs,                                                               \
+                    .group = name##_group,                                                                   \
                     .close = parts_ == MOST_PARTS ? name##_close : NULL,                                     \
                     .join_lanes = name##_join_lanes,                                                         \
                     .halve = name##_halve,                                                                   \

@@ -119,6 +119,15 @@ static __attribute__((noinline)) void reduce_scaled(const reduce_work *j, const 
     reduce_elements(&one, p, r, threads, root);
 }
 
+/* Output w of a group. */
+static panel panel_of_output(const reduce_work *j, const panel *p, int64_t w)
+{
+    panel one = { .width = 1 };
+    for (int k = 0; k < j->s->ins; k++)
+        one.in[k] = p->in[k] + w * row_stride(&j->kept_axes[k]) * (int64_t)sizeof(T);
+    return one;
+}
+
 static __attribute__((noinline)) void finish_again(const reduce_work *j, const panel *p,
                                                    const thread_memory *r, int threads, int k, T *state)
 {
@@ -126,7 +135,12 @@ static __attribute__((noinline)) void finish_again(const reduce_work *j, const p
     const bool twice = is_row(j, k, OP_var);
     set_factors(factor, j, k, state, p->width);
     j->row[k]->results(state, state, p->width, j->n);
-    reduce_scaled(j, p, r, threads, k, factor, scaled);
+    if (j->grouped)
+        for (int64_t w = 0; w < p->width; w++) {
+            const panel one = panel_of_output(j, p, w);
+            reduce_scaled(j, &one, r, threads, k, factor + w, scaled + w);
+        }
+    else reduce_scaled(j, p, r, threads, k, factor, scaled);
     j->row[k]->results(scaled, scaled, p->width, j->n);
     for (int64_t w = 0; w < p->width; w++) {
         const T up = 1 / factor[w], once = scaled[w] * up;

@@ -193,9 +193,10 @@ static int64_t count_panels(const reduce_work *j, int64_t width)
 /* Panels are narrower if there would be too few for the threads. */
 static int64_t panel_width(const reduce_work *j, int threads)
 {
-    int64_t width = 1;
+    const int64_t least = j->adjacent ? 16 : 1;
+    int64_t width = j->grouped ? LANES : 1;
     if (j->adjacent) width = j->n > COPIED_ROWS && j->n <= FEW_ELEMENTS ? REDUCE_LANES / 2 : REDUCE_LANES;
-    while (width > 16 && count_panels(j, width) < 2 * threads) width /= 2;
+    while (width > least && count_panels(j, width) < 2 * threads) width /= 2;
     return width;
 }
 
@@ -324,6 +325,14 @@ static bool is_direct(const reduce_work *j)
     return reduces_inputs(j->s->program);
 }
 
+/* Can panels be groups? */
+static bool is_grouped(const reduce_work *j)
+{
+    bool in_place = true;
+    for (int k = 0; k < j->s->ins; k++) in_place &= j->access[k] == IN_PLACE;
+    return in_place && j->direct && !j->adjacent && j->n > 0 && j->n <= REDUCE_BLOCK;
+}
+
 static void prepare_work(reduce_work *j, const step *s, const frame *f, interp_code *c)
 {
     j->s = s;
@@ -347,6 +356,7 @@ static void prepare_work(reduce_work *j, const step *s, const frame *f, interp_c
     j->direct = is_direct(j);
     j->lanes = j->adjacent && !j->direct ? SMALLER(j->n, REDUCE_LANES) : 1;
     for (int k = 0; k < s->ins; k++) j->access[k] = input_access(j, k);
+    j->grouped = is_grouped(j);
     if (j->direct) return;
     interp_compile(c, s->program, scalar_inputs(j), 0);
     c->large = bytes_in_place(j) >= 16e6;

@@ -21,6 +21,7 @@ typedef void join_function(V *p, const V *q);
 /* A reduction of ops.def. Always a constant, so that the compiler inlines its functions. */
 typedef struct reduce_kind {
     update_function *update; /* adds an element */
+    update_function *more;   /* the same for lanes that have an element. NULL: update does it as well */
     close_function *close;   /* of MOMENT rows, else NULL; for lanes of several elements */
     join_function *join;     /* joins two states */
     T start[MOST_PARTS];
@@ -28,10 +29,12 @@ typedef struct reduce_kind {
     bool gives_index;
 } reduce_kind;
 
-#define REDUCE_KIND(name, start) ((reduce_kind){ vec_##name, NULL, vec_join_##name, { start }, 1, false })
+#define REDUCE_KIND(name, start)                                                                             \
+    ((reduce_kind){ vec_##name, NULL, NULL, vec_join_##name, { start }, 1, false })
 #define MOMENT_KIND(name)                                                                                    \
-    ((reduce_kind){ vec_##name, vec_close_##name, vec_join_##name, { K(NAN) }, MOST_PARTS, false })
-#define PLACE_KIND(name)    ((reduce_kind){ vec_##name, NULL, vec_join_##name, { 0, K(-1) }, 3, true })
+    ((reduce_kind){                                                                                          \
+        vec_##name, vec_more_##name, vec_close_##name, vec_join_##name, { K(NAN) }, MOST_PARTS, false })
+#define PLACE_KIND(name)    ((reduce_kind){ vec_##name, NULL, NULL, vec_join_##name, { 0, K(-1) }, 3, true })
 #define EACH_PART(k, parts) for (int k = 0; k < (parts); k++)
 /* parts that change while elements are added */
 #define UPDATED_PARTS(kind) ((kind).gives_index ? 2 : (kind).close ? MOST_PARTS - 1 : (kind).parts)

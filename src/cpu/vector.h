@@ -310,6 +310,16 @@ INLINE V spread_constant(T x) { return spread(x); }
         p[2] = SEL(c, x_high, high);                                                                         \
     }
 #include "typed_ops.def"
+
+/* The same for states that have an element. In `take`, SEL only selects the first one. */
+#undef SEL
+#define SEL(c, a, b) (a)
+#define MOMENT_ROW1(name, take, ...)                                                                         \
+    INLINE void vec_more_##name(V *p, V row, V x, V y) { MOMENT_DO(take) }
+#include "typed_ops.def"
+#undef SEL
+#define SEL(c, a, b) choose(c, a, b)
+
 #ifndef FORMULA_INTEGERS
 #define DUET_FUSED(name, pattern, formula, doc)                                                              \
     INLINE V vec_fused_##name(V x, V y, V z, V s, V r) { return formula; }

@@ -101,6 +101,8 @@ static void lengths(bool quick)
         for (size_t i = 0; i < sizeof many / sizeof *many; i += 1 + quick)
             one_length(type, 2, many[i], false);
     }
+    FOR_FLOAT_TYPES (type) one_length(type, 37, 200, true);
+    one_length(DUET_F32, 35, 4096, false);
     one_length(DUET_F32, 1, 5, true);
     one_length(DUET_F32, 1, 5000, false);
     tap_point("row lengths");
