@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """peers.py - runs the five benchmarks in PyTorch, JAX and Eigen, and the tests of duet-vectors in
-PyTorch (eager and compiled) and JAX. The input data are those of Duet. Results are checked
+PyTorch (eager and compiled), JAX and CuPy. The input data are those of Duet. Results are checked
 before they are timed.
 
 With --merge FILE it runs the cases that duet-bench or duet-vectors has written to FILE, checks that
@@ -214,6 +214,42 @@ class Jax:
         return self.jax.nn.softmax(x @ w4 + b4)
 
 
+class Cupy:
+    """CuPy on the GPU: element-wise formulas in one kernel of cupy.fuse, and reductions by its own
+    functions."""
+
+    def __init__(self, machine, threads):
+        if machine != "gpu":
+            raise RuntimeError("CuPy has no CPU")
+        import cupy
+        import cupyx.scipy.special
+
+        self.cupy, self.name = cupy, f"CuPy {cupy.__version__} fuse"
+        self.exp, self.log, self.sqrt, self.sum = cupy.exp, cupy.log, cupy.sqrt, cupy.sum
+        self.norm, self.argmax, self.cdf = cupy.linalg.norm, cupy.argmax, cupyx.scipy.special.ndtr
+
+    def has(self, bench):
+        return bench in vectors.TESTS and bench != "softmax"
+
+    def sigmoid(self, x):
+        return 1 / (1 + self.cupy.exp(-x))
+
+    def make(self, bench, arrays):
+        def run(*t):
+            return vectors.TESTS[bench][1](self, *t)
+
+        a = [self.cupy.asarray(x) for x in arrays]
+        reduces = bench in vectors.ONE_NUMBER + ("normalise",)
+        f = run if reduces else self.cupy.fuse(kernel_name=f"fused_{bench}")(run)
+        return lambda: f(*a)
+
+    def wait(self, _):
+        self.cupy.cuda.Device().synchronize()
+
+    def host(self, y):
+        return self.cupy.asnumpy(y)
+
+
 # ---- results, then times ----
 
 
@@ -303,7 +339,7 @@ def agrees(bench, n, a, b):
 
 
 def find_peers(machines, threads, names):
-    for cls in Torch, Compiled, Jax:
+    for cls in Torch, Compiled, Jax, Cupy:
         for machine in machines:
             if cls.__name__.lower() not in names:
                 continue
@@ -373,7 +409,7 @@ def run(args, duet, seed):
     if "eigen" in names and "cpu" in machines and args.eigen and os.access(args.eigen, os.X_OK):
         eigen = Eigen(args.eigen, args.threads)
     if not peers and not eigen:
-        print("peers.py: neither PyTorch nor JAX nor Eigen is installed", file=sys.stderr)
+        print("peers.py: neither PyTorch, JAX, CuPy nor Eigen is installed", file=sys.stderr)
     results = []
     for bench, n in plan(args, duet):
         arrays = None
@@ -406,7 +442,7 @@ def options():
     p.add_argument("--backend", choices=("cpu", "gpu", "both"), default="both")
     p.add_argument("--bench", help="NAME[,NAME]")
     p.add_argument("--sizes", help="N[,N]")
-    p.add_argument("--peers", default="torch,compiled,jax,eigen")
+    p.add_argument("--peers", default="torch,compiled,jax,cupy,eigen")
     p.add_argument(
         "--eigen",
         metavar="PROGRAM",
