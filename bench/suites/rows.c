@@ -45,6 +45,19 @@ static duet_matrix *result_matrix(duet_expr e)
     return NULL;
 }
 
+static double bytes_of(const duet_matrix *m)
+{
+    static const uint8_t each[DUET_DTYPE_COUNT] = {
+#define DUET_DTYPE(NAME, name, type, ...) [DUET_##NAME] = sizeof(type),
+#define DUET_INTEGER                      DUET_DTYPE
+#define DUET_NARROW                       DUET_DTYPE
+#define DUET_HALF(NAME, ...)              [DUET_##NAME] = 2,
+#define DUET_COMPLEX(NAME, name, PART)    [DUET_##NAME] = DUET_##PART == DUET_F64 ? 16 : 8,
+#include <duet/dtype.def>
+    };
+    return (double)each[duet_type(m)] * (double)duet_count(m);
+}
+
 /* ---- statements: a persistent formula and its destination ---- */
 
 typedef struct statement {
@@ -411,13 +424,13 @@ static bool run_operator(json *j, const operator_row *r, duet_place place, int64
         const shape s = shape_of(r, k, n, &arithmetic);
         in[k] = random_matrix(s.rank, s.size, r->range[2 * k], r->range[2 * k + 1]);
         ok = in[k] != NULL;
-        if (ok) bytes += 4 * (double)duet_count(in[k]);
+        if (ok) bytes += bytes_of(in[k]);
     }
     if (ok) put_known_input(r, in);
     statement s = { place, NULL, ok ? duet_hold(r->make(in)) : (duet_expr){ 0 } };
     if (ok) s.m = result_matrix(s.e);
     else s.m = NULL;
-    if (s.m) bytes += 4 * (double)duet_count(s.m);
+    if (s.m) bytes += bytes_of(s.m);
     ok = ok && time_operator(j, r, &s, bytes, arithmetic, how);
     duet_drop(s.e);
     duet_free(&s.m);
