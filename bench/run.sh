@@ -21,8 +21,7 @@
 #     threads      the dense network on sixteen host threads, compared with one thread (duet-threads)
 #     families     operators of each kind at three sizes, compared with direct vendor calls on the CPU
 #                  and with PyTorch on the GPU (per_operator.py)
-#     rows         each fused kernel compared with the interpreter, and each operator with the peak
-#                  rate (duet-rows)
+#     rows         each operator compared with the peak rate (duet-rows)
 #
 # The default is a quick run of about five minutes. --full uses the sizes of the paper and runs
 # forward, vectors and calls three times. Results, charts and the tables

@@ -1,6 +1,5 @@
-/* rows.c - duet-rows: compares the kernel of each row of fused.def with the interpreter of
- * element-wise programs, and measures the operators of ops.def as a fraction of the peak memory
- * bandwidth or the peak arithmetic rate, on both devices. */
+/* rows.c - duet-rows: measures the operators of ops.def as a fraction of the peak memory bandwidth or
+ * the peak arithmetic rate, on both devices. */
 #include "data.h"
 #include "handwritten.h"
 #include "json.h"
@@ -12,8 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "duet-rows [--backend cpu|gpu|both] [--rows fused|ops|both] [--quick] [--json FILE]\n";
+static const char usage[] = "duet-rows [--backend cpu|gpu|both] [--quick] [--json FILE]\n";
 
 #define WIDTH 1024 /* columns of the matrices; with 1003 each row would have another alignment */
 
@@ -76,132 +74,7 @@ static double statement_block(void *state, int64_t calls)
     return NAN;
 }
 
-/* Whether the plan of the statement contains this word. */
-static bool plan_names(const statement *s, const char *word)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out) return false;
-    DUET_ON(s->place)(void) duet_explain(out, s->m, s->e);
-    fclose(out);
-    const bool found = text && strstr(text, word);
-    free(text);
-    return found;
-}
-
-static bool same_results(duet_matrix *a, duet_matrix *b)
-{
-    const float *x = duet_read(a), *y = duet_read(b);
-    for (int64_t i = 0; x && y && i < duet_count(a); i++)
-        if (memcmp(&x[i], &y[i], sizeof *x) != 0 && !(isnan(x[i]) && isnan(y[i]))) return false;
-    return x && y && duet_count(a) == duet_count(b);
-}
-
 static const char *place_name(duet_place p) { return p == DUET_GPU ? "gpu" : "cpu"; }
-
-/* ---- fused rows. A row matches only operands of the result's shape. With views that have one
- *      more axis, of size 1, and with the bias as a broadcast sum, the same formula runs in the
- *      interpreter ---- */
-
-typedef struct holes {
-    duet_matrix *X, *Y, *Z, *B;
-    float S, R;
-} holes;
-
-#define X (h->X)
-#define Y (h->Y)
-#define Z (h->Z)
-#define B (h->B)
-#define S (h->S)
-#define R (h->R)
-#define DUET_FUSED(name, pattern, formula, doc)                                                              \
-    static duet_expr row_##name(const holes *h) { return pattern; }
-#include "fused.def"
-#undef duet_bias_add
-#define duet_bias_add(x, b) duet_add(x, b)
-#define DUET_FUSED(name, pattern, formula, doc)                                                              \
-    static duet_expr interpreter_##name(const holes *h) { return pattern; }
-#include "fused.def"
-#undef X
-#undef Y
-#undef Z
-#undef B
-#undef S
-#undef R
-
-static const struct fused_row {
-    const char *name, *doc;
-    duet_expr (*row)(const holes *h), (*interpreter)(const holes *h);
-} fused_rows[] = {
-#define DUET_FUSED(name, pattern, formula, doc) { #name, doc, row_##name, interpreter_##name },
-#include "fused.def"
-};
-static const int fused_count = sizeof fused_rows / sizeof *fused_rows;
-
-static bool time_fused(json *j, const struct fused_row *f, statement s[2], int64_t n, effort how)
-{
-    char text[24];
-    contender c[2] = { { "row", statement_block, &s[0] }, { "machine", statement_block, &s[1] } };
-    for (int k = 0; k < 2; k++)
-        if (!s[k].m || !isfinite(statement_block(&s[k], 1))) {
-            fprintf(stderr, "duet-rows: %s: %s\n", f->name, duet_error());
-            return false;
-        }
-    if (!same_results(s[0].m, s[1].m)) {
-        fprintf(stderr, "duet-rows: %s: the results of the row and the interpreter differ\n", f->name);
-        return false;
-    }
-    const bool row = plan_names(&s[0], f->name), interpreter = !plan_names(&s[1], f->name);
-    if (!measure(c, 2, how)) return false;
-    const double us[2] = { median_us(&c[0]), median_us(&c[1]) }, ratio = median_ratio(&c[0], &c[1]);
-    printf("%-14s %8s %-4s %12.3f %12.3f %8.3f%s%s\n", f->name, short_count(text, n), place_name(s[0].place),
-           us[0], us[1], ratio, row ? "" : "  THE ROW WAS NOT USED",
-           interpreter ? "" : "  THE INTERPRETER WAS NOT USED");
-    json_begin(j, NULL, '{');
-    json_text(j, "bench", "fused");
-    json_text(j, "row", f->name);
-    json_integer(j, "size", n);
-    json_text(j, "machine", place_name(s[0].place));
-    json_truth(j, "row_chosen", row);
-    json_truth(j, "machine_chosen", interpreter);
-    json_number(j, "us", us[0]);
-    json_number(j, "machine_us", us[1]);
-    json_number(j, "ratio", ratio);
-    json_end(j, '}');
-    return true;
-}
-
-static bool run_fused(json *j, duet_place place, int64_t n, effort how)
-{
-    const int64_t rows = n / WIDTH, two[] = { rows, WIDTH };
-    holes h = { random_matrix(2, two, -5, 5),
-                random_matrix(2, two, -5, 5),
-                random_matrix(2, two, -5, 5),
-                random_matrix(1, &two[1], -5, 5),
-                1.7f,
-                13.0f };
-    holes v = h;
-    v.X = duet_reshaped(h.X, 1, rows, WIDTH);
-    bool ok = h.X && h.Y && h.Z && h.B && v.X;
-    for (int i = 0; i < fused_count && ok; i++) {
-        statement s[2] = { { place, NULL, duet_hold(fused_rows[i].row(&h)) },
-                           { place, NULL, duet_hold(fused_rows[i].interpreter(&v)) } };
-        for (int k = 0; k < 2; k++) s[k].m = result_matrix(s[k].e);
-        ok = time_fused(j, &fused_rows[i], s, n, how);
-        for (int k = 0; k < 2; k++) {
-            duet_drop(s[k].e);
-            duet_free(&s[k].m);
-        }
-    }
-    fflush(stdout);
-    duet_free(&v.X);
-    duet_free(&h.X);
-    duet_free(&h.Y);
-    duet_free(&h.Z);
-    duet_free(&h.B);
-    return ok;
-}
 
 /* ---- operators. in: the operands of make; their shapes depend on the kind, with some exceptions
  *      by name ---- */
@@ -441,13 +314,13 @@ static bool run_operator(json *j, const operator_row *r, duet_place place, int64
 /* ---- the run ---- */
 
 typedef struct options {
-    bool cpu, gpu, fused, ops, quick;
+    bool cpu, gpu, quick;
     const char *json;
 } options;
 
 static bool parse(options *o, char **argv)
 {
-    *o = (options){ true, true, true, true };
+    *o = (options){ true, true };
     while (*++argv)
         if (!strcmp(*argv, "--quick")) o->quick = true;
         else if (!argv[1]) return false;
@@ -456,33 +329,21 @@ static bool parse(options *o, char **argv)
             argv++;
             o->cpu = strcmp(*argv, "gpu") != 0;
             o->gpu = strcmp(*argv, "cpu") != 0;
-        } else if (!strcmp(*argv, "--rows")) {
-            argv++;
-            o->fused = strcmp(*argv, "ops") != 0;
-            o->ops = strcmp(*argv, "fused") != 0;
         } else {
             return false;
         }
     return true;
 }
 
-static const int64_t fused_sizes[] = { 1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 26, 0 };
-static const int64_t fused_quick[] = { 1 << 10, 1 << 20, 0 };
-
 static bool run_place(json *j, const options *o, duet_place place)
 {
     const effort how = o->quick ? (effort){ 0.003, 0.002, 5 } : effort_full;
     const bool large = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGE_SIZE) > 32e9;
-    const int64_t *sizes = o->quick ? fused_quick : fused_sizes;
     int64_t n = large ? 1 << 26 : 1 << 24;
     if (o->quick) n = 1 << 20;
     bool ok = true;
-    if (o->fused)
-        printf("%-14s %8s %-4s %12s %12s %8s\n", "fused row", "elements", "on", "row us", "interp. us",
-               "ratio");
-    for (int i = 0; sizes[i] && o->fused; i++) ok &= run_fused(j, place, sizes[i], how);
-    if (o->ops && !find_peak(place, n)) return false;
-    for (int i = 0; i < operator_count && o->ops; i++) ok &= run_operator(j, &operators[i], place, n, how);
+    if (!find_peak(place, n)) return false;
+    for (int i = 0; i < operator_count; i++) ok &= run_operator(j, &operators[i], place, n, how);
     return ok;
 }
 

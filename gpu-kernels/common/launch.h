@@ -11,11 +11,10 @@
 extern "C" {
 #endif
 
-/* The access patterns of kernels. A row of ops.def or fused.def has one kernel for each form of its
- * family. */
+/* The access patterns of kernels. A family has one kernel for each of its forms. */
 enum form {
-    FORM_FLAT,    /* element-wise, out is contiguous */
-    FORM_STRIDED, /* element-wise, any strides */
+    FORM_FLAT,    /* products: an operand consists of aligned vectors */
+    FORM_STRIDED, /* ... any strides */
     FORM_ROWS,    /* reductions: a warp's threads run along the reduced axis */
     FORM_COLUMNS, /* ... or along the outputs */
     FORM_SHORT,   /* ... at most 16 elements, four threads an output */

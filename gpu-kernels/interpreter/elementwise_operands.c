@@ -82,7 +82,8 @@ void operands_order(operands *o)
 
 /* ---- domains too large for 32-bit indices ---- */
 
-bool operands_fit(const operands *o)
+/* Do 32-bit indices reach all elements of all operands? */
+static bool operands_fit(const operands *o)
 {
     int64_t low, high;
     for (int k = 0; k < o->count; k++) {
@@ -132,7 +133,13 @@ void operand_strides(const layout *l, int32_t stride[])
     for (int x = 0; x < l->rank; x++) stride[x] = l->size[x] > 1 ? (int32_t)l->stride[x] : 0;
 }
 
-bool cycle_of(const layout *l, cycle *c)
+/* An operand that repeats along the domain: element e is at[e / run % size * stride]. */
+typedef struct cycle {
+    int64_t run, size, stride;
+} cycle;
+
+/* Returns false if the operand does not repeat. */
+static bool cycle_of(const layout *l, cycle *c)
 {
     int a = l->rank;
     for (*c = (cycle){ 1, 1, 0 }; a > 0 && l->stride[a - 1] == 0; a--) c->run *= l->size[a - 1];
@@ -144,7 +151,7 @@ bool cycle_of(const layout *l, cycle *c)
     return a == 0 && c->run <= INT32_MAX && c->size <= INT32_MAX && llabs(c->stride) <= INT32_MAX / c->size;
 }
 
-enum how cycle_how(const cycle *c, int64_t width)
+static enum how cycle_how(const cycle *c, int64_t width)
 {
     if (c->run == 1 && c->size >= width) return HOW_CYCLE;
     return c->run >= width ? HOW_RUNS : HOW_ANY;

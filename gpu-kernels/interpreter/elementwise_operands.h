@@ -1,9 +1,7 @@
-/* elementwise_operands.h - the operands of an element-wise kernel, as interpreter.c and fused.c
- * prepare them. */
+/* elementwise_operands.h - the operands of an element-wise kernel, as its launcher prepares them. */
 #ifndef ELEMENTWISE_OPERANDS_H
 #define ELEMENTWISE_OPERANDS_H
 
-#include "fused_kernels.h"
 #include "interpreter_kernels.h"
 #include "transpose_kernels.h"
 
@@ -28,9 +26,6 @@ operands operands_halves(const operands *o, duet_dtype part, int which);
  * kernels may take axes in any order. */
 void operands_order(operands *o);
 
-/* Do 32-bit indices reach all elements of all operands? */
-bool operands_fit(const operands *o);
-
 /* Are all outputs dense and aligned like the first one? */
 bool operands_outputs_dense(const operands *o);
 
@@ -50,13 +45,6 @@ static inline int64_t operands_width(const operands *o) { return 16 / (int64_t)o
 int operand_lead(const operands *o, int k);
 
 void operand_strides(const layout *l, int32_t stride[]); /* 0 along an axis with one element */
-
-/* An operand that repeats along the domain: element e is at[e / run % size * stride]. */
-typedef struct cycle {
-    int64_t run, size, stride;
-} cycle;
-bool cycle_of(const layout *l, cycle *c); /* returns false if the operand does not repeat */
-enum how cycle_how(const cycle *c, int64_t width);
 
 /* How a kernel reads operand k, where the domain has n elements, and the first one is `lead` elements after
  * an aligned address. Sets *p unless the operand is dense or walked. */

@@ -3,7 +3,6 @@
  * kernels whose operands have types other than T; integers have only these. T_u8 and T_u16: kernels
  * that only move elements. */
 #include "convert.cuh"
-#include "fused_kernels.h"
 #include "interpreter.cuh"
 
 #if defined CONVERTS && defined HEAVY

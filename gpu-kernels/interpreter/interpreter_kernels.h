@@ -58,12 +58,23 @@ typedef struct interp_types {
     uint8_t in[PROGRAM_INPUTS], out[PROGRAM_OUTPUTS];
 } interp_types;
 
-/* How operands are read when their layouts differ: element e of an input is at[e], at[e / run %
- * size * stride], or found by strides. */
+/* How a kernel reads element e of an operand: */
+enum how {
+    HOW_VECTORS, /* at[e], 16 bytes at a time */
+    HOW_SCALARS, /* at[e], when its alignment is not that of out */
+    HOW_ROUND,   /* at[e % size], 16 bytes at a time: along columns, when size is a multiple of the vector */
+    HOW_CYCLE,   /* at[e % size * stride]: along columns; size is at least a vector */
+    HOW_RUNS,    /* at[e / run % size * stride]: along channels; run is at least a vector */
+    HOW_ANY,     /* the same for any run and size */
+    HOW_WALK,    /* by strides along all axes */
+    HOW_SINGLE,  /* at[0] */
+};
+
+/* How operands are read when their layouts differ. */
 typedef struct interp_path {
     divider32 run, size;
     int32_t stride;
-    uint32_t how;
+    uint32_t how; /* enum how */
 } interp_path;
 typedef struct interp_paths {
     int32_t rank;

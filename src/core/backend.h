@@ -16,12 +16,9 @@ static_assert(DEVICES_MAX <= 16, "masks of devices have 16 bits");
 
 /* What a step computes. Rows of ops.def of kind def keep their operator number. */
 enum kernel {
-    KERNEL_OPS = OPS,                        /* smaller numbers: that operator */
-    KERNEL_PROGRAM = OPS_ALL,                /* element-wise expressions and reductions: step.program */
-#define DUET_FUSED(name, ...) KERNEL_##name, /* the rows of fused.def */
-#include "fused.def"
-    KERNELS,
-    KERNEL_RANDOM = KERNELS,                   /* random numbers */
+    KERNEL_OPS = OPS,                          /* smaller numbers: that operator */
+    KERNEL_PROGRAM = OPS_ALL,                  /* element-wise expressions and reductions: step.program */
+    KERNEL_RANDOM,                             /* random numbers */
     KERNEL_LAYER_NORM,                         /* rows, normalised by their mean and deviation */
     KERNEL_BATCHED,                            /* matmul for each index of leading axes */
 #define DUET_FACTOR2(name, ...) KERNEL_##name, /* the rows of factor.def */
@@ -37,7 +34,6 @@ enum conv_role { NO_CONV, CONV_FORWARD, CONV_INPUT_GRAD, CONV_FILTER_GRAD };
 typedef struct kernel_info {
     const char *name;
     enum conv_role conv;
-    bool is_map;   /* element-wise over operands of equal sizes, or a program that reduces such operands */
     bool may_fail; /* a step may have no result; its caller waits for the status */
 } kernel_info;
 extern const kernel_info kernel_infos[KERNELS_ALL];
@@ -75,17 +71,16 @@ typedef struct operand {
  * "Any strides" means that the operand may have any layout. Outputs are dense and do not overlap
  * inputs, unless said otherwise.
  *
- *   PROGRAM, fused rows   All operands have the sizes of the domain, with axes collapsed; a stride
+ *   PROGRAM               All operands have the sizes of the domain, with axes collapsed; a stride
  *                         of 0 broadcasts. Operands and outputs have any strides. An input may be
  *                         an output at the same slot and layout; no other input overlaps an
  *                         output, and outputs do not overlap each other. num has the numbers of
- *                         the program, or S, R of a fused row. A program with reductions reduces
- *                         the last `inner` axes, at least one. Those axes are collapsed
- *                         separately, outputs have strides of 0 there, and no input overlaps an
- *                         output. They may be empty; each output is then the reduction of no
- *                         elements. Outputs are of any real type, or i64 for a reduction that
- *                         returns an index. Without reductions, inner is 0. A program of LOAD and
- *                         STORE only may be of any type.
+ *                         the program. A program with reductions reduces the last `inner` axes,
+ *                         at least one. Those axes are collapsed separately, outputs have strides
+ *                         of 0 there, and no input overlaps an output. They may be empty; each
+ *                         output is then the reduction of no elements. Outputs are of any real
+ *                         type, or i64 for a reduction that returns an index. Without reductions,
+ *                         inner is 0. A program of LOAD and STORE only may be of any type.
  *   matmul                out = num[0] * in[0] in[1] + num[1] * in[2]; in[0] is m x k, in[1] k x
  *                         n, out m x n, all of rank 2 with any strides (a vector is a matrix with
  *                         one row or column). ins is 2 or 3. If it is 3, nums is 2, and in[2] is m

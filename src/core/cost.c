@@ -119,7 +119,6 @@ double cost_of_program(const step *s, const costs *c)
     return cost_of_functions(s, c, outputs_of(s) * program_weight(s->program));
 }
 
-double cost_of_elements(const step *s, const costs *c) { return cost_of_functions(s, c, outputs_of(s)); }
 double cost_of_softmax(const step *s, const costs *c) { return cost_of_functions(s, c, 2 * outputs_of(s)); }
 double cost_of_flops(const step *s, const costs *c) { return cost_of_functions(s, c, s->flops * SIMPLE); }
 

@@ -39,10 +39,9 @@ double cost_at(const costs *c, enum cost kind, double work);
  * functions. */
 typedef double step_cost(const step *s, const costs *c);
 step_cost cost_of_pass;      /* one pass over the operands */
-step_cost cost_of_elements;  /* ... with one function such as exp for each element of the result */
-step_cost cost_of_softmax;   /* ... with two */
+step_cost cost_of_softmax;   /* ... with two functions such as exp for each element of the result */
 step_cost cost_of_flops;     /* ... with s->flops additions or multiplications */
-step_cost cost_of_pooling;   /* ... with one for each element of each window */
+step_cost cost_of_pooling;   /* ... with one addition or multiplication for each element of each window */
 step_cost cost_of_transform; /* ... with s->flops operations of a Fourier transform */
 step_cost cost_of_program;   /* ... with the operators of a program */
 step_cost cost_of_product, cost_of_batched, cost_of_conv, cost_of_solver;

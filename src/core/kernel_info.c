@@ -18,9 +18,7 @@ const kernel_info kernel_infos[KERNELS_ALL] = {
 #define DUET_CALL2        NAMED
 #define DUET_CALL3        NAMED
 #include <duet/ops.def>
-    [KERNEL_PROGRAM] = { .name = "program", .is_map = true },
-#define DUET_FUSED(name_, ...) [KERNEL_##name_] = { .name = #name_, .is_map = true },
-#include "fused.def"
+    [KERNEL_PROGRAM] = { .name = "program" },
     [KERNEL_RANDOM] = { .name = "random" },
     [KERNEL_LAYER_NORM] = { .name = "layer_norm" },
     [KERNEL_BATCHED] = { .name = "batched matmul" },

@@ -1,5 +1,5 @@
-/* program.h - the instructions of the expression interpreters. A program computes a fused
- * expression in one pass over memory.
+/* program.h - the instructions of the expression interpreters. A program computes an
+ * element-wise expression or reductions in one pass over memory.
  *
  * A program runs for every element of its domain. It has one accumulator. An instruction reads its
  * operands (the accumulator, inputs, numbers, slots), applies an operator of kind map and leaves

@@ -1,5 +1,5 @@
-/* scalar_ops.h - the macros in which the formulas of ops.def and fused.def are written, for one
- * element type.
+/* scalar_ops.h - the macros in which the formulas of ops.def are written, for one element
+ * type.
  *
  *   T, BITS          the element type, and the unsigned integer type of its size
  *   K(c), INF        the constant c as T; infinity

@@ -49,7 +49,7 @@ const char *float_step_unsupported(const step *s);
 
 bool always_sure(const step *s); /* of kernels that allocate nothing and compute any operand */
 
-/* What a step with a program, or a fused row, caches: this, and for programs without reductions more. */
+/* What a step with a program caches: this, and for programs without reductions more. */
 typedef struct program_cache {
     run_function *owner; /* the function that made it */
     generated_use generated;

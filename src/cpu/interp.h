@@ -69,10 +69,6 @@ void NAME(interp_compile)(interp_code *c, const program *p, uint32_t scalars, ui
 void NAME(interp_generate)(interp_code *c, const program *p, generated_use *u, double seconds, int bits);
 #define interp_generate NAME(interp_generate)
 
-/* Compiles a row of fused.def, with operands in[0 .. 2], numbers 0 and 1, and output 0. */
-void NAME(interp_compile_fused)(interp_code *c, int kernel, int inputs, uint32_t scalars);
-#define interp_compile_fused NAME(interp_compile_fused)
-
 /* Runs `rows` rows of n elements each. value[v] is the address of the first element of input,
  * number or output v. row_step[v] is the distance in elements from one row to the next; it may be
  * NULL for one row. Only SLOTS and later entries of `value` differ afterwards.

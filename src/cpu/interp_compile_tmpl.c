@@ -326,23 +326,6 @@ void interp_compile(interp_code *c, const program *p, uint32_t scalars, uint32_t
     emit_return(&w);
 }
 
-/* Operands that the row does not have refer to its first operand. */
-void interp_compile_fused(interp_code *c, int kernel, int inputs, uint32_t scalars)
-{
-    const uint8_t y = inputs > 1, z = inputs > 2 ? 2 : 0;
-    const handler *h = &handler_table.fused[kernel - KERNEL_PROGRAM][FORM(
-        CLASS_M + (scalars & 1), CLASS_M + (scalars >> y & 1), CLASS_M + (scalars >> z & 1))];
-    *c = (interp_code){ .length = 1,
-                        .inputs = (uint8_t)inputs,
-                        .numbers = 2,
-                        .outputs = 1,
-                        .scalars = scalars,
-                        .seconds = SECONDS_PER_FUNCTION };
-    c->run[0] = (interp_ins){
-        .tile = h->tile, .tail = h->tail, .from = { INPUTS, INPUTS + y, INPUTS + z }, .to = OUTPUTS
-    };
-}
-
 void interp_generate(interp_code *c, const program *p, generated_use *u, double seconds, int bits)
 {
 #if VECTOR_BYTES >= 32

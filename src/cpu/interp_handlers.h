@@ -111,21 +111,6 @@ KEEP(C, S)
 #define PLACE_ROW1(name, ...)  REDUCE(name, 2, 1, A, N) REDUCE(name, 2, 1, M, N)
 #include "typed_ops.def"
 
-/* ---- fused rows ---- */
-
-#define APPLY_FUSED(r, name, X, Y, Z)                                                                        \
-    a##r = vec_fused_##name(GET_##X(0, r), GET_##Y(1, r), GET_##Z(2, r), s, t);
-#define HANDLE_FUSED(name, X, Y, Z)                                                                          \
-    static void HANDLER(fused_##name##_##X##Y##Z)(ARGS)                                                      \
-    {                                                                                                        \
-        const V s = spread(*at[NUMBERS]), t = spread(*at[NUMBERS + 1]);                                      \
-        DECLARE_##X(0) DECLARE_##Y(1) DECLARE_##Z(2) EACH(APPLY_FUSED, name, X, Y, Z) SAVE_ALL               \
-    }
-#ifndef FORMULA_INTEGERS
-#define DUET_FUSED(name, ...) FORMS_FUSED(HANDLE_FUSED, name)
-#include "fused.def"
-#endif
-
 /* ---- streaming stores, and the end of a chain ---- */
 
 #define STREAM_ONE(r, ...) STREAM(to, r, a##r);

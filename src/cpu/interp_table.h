@@ -19,7 +19,6 @@ typedef const handler variants[VARIANTS];
  * classes of all operands. */
 enum { CLASS_A, CLASS_B, CLASS_C, CLASS_M, CLASS_S, CLASS_N = 0, CLASSES = 5, BANKS = 2 };
 #define FORM(x, y, z) ((x) + CLASSES * (y) + CLASSES * CLASSES * (z))
-#define FUSED_FORMS   (FORM(CLASS_S, CLASS_S, CLASS_S) + 1)
 
 /* The handlers of one operator. Forms without handlers have NULL. Reductions and functions have
  * only the variant CONTINUE. A commutative operator has only forms whose first two classes are in
@@ -36,8 +35,7 @@ typedef struct interp_table {
     variants stream;                    /* STORE with streaming stores */
     variants wrap[DUET_DTYPE_COUNT];    /* WRAP of the accumulator to an integer type */
     handler stop, keep[BANKS][CLASSES]; /* `stop` returns; `keep` loads a bank, by bank and class */
-    handler fused[KERNELS - KERNEL_PROGRAM][FUSED_FORMS];
-    bool banked; /* whether there are register banks */
+    bool banked;                        /* whether there are register banks */
 } interp_table;
 
 extern const interp_table NAME(interp_table);

@@ -84,15 +84,6 @@
 #define BANKS2(...)
 #define BANKS3(...)
 #endif
-#define FORMS_FUSED(DO, ...)                                                                                 \
-    DO(__VA_ARGS__, M, M, M)                                                                                 \
-    DO(__VA_ARGS__, S, M, M)                                                                                 \
-    DO(__VA_ARGS__, M, S, M)                                                                                 \
-    DO(__VA_ARGS__, S, S, M)                                                                                 \
-    DO(__VA_ARGS__, M, M, S)                                                                                 \
-    DO(__VA_ARGS__, S, M, S)                                                                                 \
-    DO(__VA_ARGS__, M, S, S)                                                                                 \
-    DO(__VA_ARGS__, S, S, S)
 
 /* Handlers for LOAD, SAVE and STORE ("move") and for WRAP are generated like those of operators. */
 enum {
@@ -210,7 +201,6 @@ static variants move_forms[] = { FORMS1(ENTRY, move, 0) };
     }
 #define IS_BANKED false
 #endif
-#define FUSED_ENTRY(name, X, Y, Z) [FORM(CLASS_##X, CLASS_##Y, CLASS_##Z)] = BOTH(fused_##name##_##X##Y##Z),
 
 const interp_table NAME(interp_table) = {
 #define ROW_OF(name, seconds)                                                                                \
@@ -231,9 +221,6 @@ const interp_table NAME(interp_table) = {
 #define DUET_NARROW DUET_INTEGER
 #define DUET_DTYPE(...)
 #include <duet/dtype.def>
-#else
-#define DUET_FUSED(name, ...) .fused[KERNEL_##name - KERNEL_PROGRAM] = { FORMS_FUSED(FUSED_ENTRY, name) },
-#include "fused.def"
 #endif
     .move = move_forms,
     .stream = { BOTH(stream_next), BOTH(stream_next), BOTH(stream_last) },

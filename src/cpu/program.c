@@ -1,4 +1,4 @@
-/* program.c - the entries of element-wise programs and of fused rows. */
+/* program.c - the entry of element-wise programs. */
 #include "cpu_kernels.h"
 #include "dtype.h"
 #include "move_program.h"
@@ -67,11 +67,6 @@ static duet_status run_program(const step *s, const frame *f)
     return (s->program->reductions ? k->reduction : k->program)(s, f);
 }
 
-static duet_status run_fused(const step *s, const frame *f)
-{
-    return isa_functions_of(step_computes_in(s))->program(s, f);
-}
-
 static size_t program_scratch(const step *s)
 {
     return s->program->reductions ? isa_functions_of(step_computes_in(s))->reduction_scratch(s) : 0;
@@ -86,5 +81,3 @@ const cpu_kernel cpu_kernel_program = { program_unsupported,       run_program,
                                         cost_of_program,           program_algorithm,
                                         .forget = program_forget,  .is_sure = always_sure,
                                         .scratch = program_scratch };
-const cpu_kernel cpu_kernel_fused = { float_step_unsupported, run_fused, cost_of_elements,
-                                      .forget = program_forget, .is_sure = always_sure };

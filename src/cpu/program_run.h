@@ -1,4 +1,4 @@
-/* program_run.h - how a program or a fused row runs over its operands. Template.
+/* program_run.h - how a program runs over its operands. Template.
  *
  * A step is contiguous if the rows of every operand are contiguous or one scalar. The interpreter
  * then runs directly over the operands.

@@ -1,4 +1,4 @@
-/* program_run_tmpl.c - runs programs and fused rows (program_run.h) with all threads. Template. */
+/* program_run_tmpl.c - runs programs (program_run.h) with all threads. Template. */
 #include "converters.h"
 #include "dtype.h"
 #include "program_run.h"
@@ -240,9 +240,7 @@ static void make_plan(program_plan *p, const step *s, const frame *f, run_functi
     p->single_row = p->contiguous && s->out[0].at.rank == 1;
     if (p->count > 0) p->blocking = choose_blocking(s);
     const uint32_t scalars = p->count > 0 ? choose_access(p, s) : 0;
-    if (s->kernel == KERNEL_PROGRAM)
-        interp_compile(&p->code, s->program, scalars, streaming_outputs(p, s, f));
-    else interp_compile_fused(&p->code, s->kernel, s->ins, scalars);
+    interp_compile(&p->code, s->program, scalars, streaming_outputs(p, s, f));
     const double bytes = (double)sizeof(T) * (s->ins + s->outs);
     const int converted = __builtin_popcount(p->converts_in) + __builtin_popcount(p->converts_out);
     p->seconds =
@@ -424,7 +422,7 @@ static void run_plan(program_plan *p, const step *s, const frame *f)
 {
     const int threads = threads_for(p->seconds);
     if (p->count == 0) return;
-    if (!p->code.generated && s->kernel == KERNEL_PROGRAM)
+    if (!p->code.generated)
         interp_generate(&p->code, s->program, &p->cache.generated, p->seconds, stored_bits(s));
     if (p->single_row && threads <= 1) run_single_row(p, s, f);
     else run_work(p, s, f, threads);

@@ -1,8 +1,8 @@
-/* vector.h - formulas of ops.def and fused.def over V, a SIMD register of elements of type T.
+/* vector.h - formulas of ops.def over V, a SIMD register of elements of type T.
  * Template.
  *
  * For a row `name` of ops.def this header defines V vec_name(V x, V y, V z), or the functions that
- * a reduction needs; for a row of fused.def, vec_fused_name. The macros of core/scalar_ops.h, in
+ * a reduction needs. The macros of core/scalar_ops.h, in
  * which formulas are written, have vector meanings while these functions are compiled. At the end
  * they have scalar meanings again. Functions called through FN have no vector form: such a row
  * compiles, but must not be run as vectors. */
@@ -320,11 +320,6 @@ INLINE V spread_constant(T x) { return spread(x); }
 #undef SEL
 #define SEL(c, a, b) choose(c, a, b)
 
-#ifndef FORMULA_INTEGERS
-#define DUET_FUSED(name, pattern, formula, doc)                                                              \
-    INLINE V vec_fused_##name(V x, V y, V z, V s, V r) { return formula; }
-#include "fused.def"
-#endif
 INLINE V vec_move(V x, V y, V z) { return x; }
 
 #include "scalar_ops.h" /* restores the scalar meanings */

@@ -75,13 +75,20 @@ void gpu_give(void *block, const queue *q)
     if (block) scratch_release(q->device, block, q->index);
 }
 
-/* The program is [operator, STORE]; the operands follow the output in `data`. */
 duet_status gpu_apply(int op, void *out, const layout *out_at, const part *x, int n, queue *q)
 {
+    return gpu_apply_two(op, OP_LOAD, out, out_at, x, n, q);
+}
+
+/* The program is [op, then, STORE], or without `then` if that is LOAD. The operands follow the output in
+ * `data`. */
+duet_status gpu_apply_two(int op, int then, void *out, const layout *out_at, const part *x, int n, queue *q)
+{
     uint8_t type = (uint8_t)out_at->type;
-    program p = { .length = 2,
-                  .outputs = 1,
-                  .code = { { .op = (uint8_t)op, .type = type }, { .op = OP_STORE, .type = type } } };
+    program p = { .outputs = 1 };
+    p.code[p.length++] = (instruction){ .op = (uint8_t)op, .type = type };
+    if (then != OP_LOAD) p.code[p.length++] = (instruction){ .op = (uint8_t)then, .type = type };
+    p.code[p.length++] = (instruction){ .op = OP_STORE, .type = type };
     step s = { .kernel = KERNEL_PROGRAM, .outs = 1, .out = { { 0, *out_at } }, .program = &p };
     void *data[4] = { out };
     double number[3];

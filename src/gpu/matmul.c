@@ -132,25 +132,17 @@ static const void *vendors_bias(const step *s, const frame *f)
                : NULL;
 }
 
-/* out = act(out + bias), by a row of fused.def. */
+/* out = act(out + bias) */
 static duet_status epilogue(const step *s, const frame *f, queue *q)
 {
-    static const int row[OPS_ALL] = {
-        [OP_relu] = KERNEL_bias_relu, [OP_sigmoid] = KERNEL_bias_sigmoid, [OP_tanh] = KERNEL_bias_tanh
-    };
+    const operand *out = &s->out[0], *bias = &s->in[2];
+    layout spread = out->at;
+    spread.stride[0] = 0;
+    spread.stride[1] = bias->at.stride[0];
+    const part sum[] = { { .p = f->data[out->slot], .at = &out->at },
+                         { .p = f->data[bias->slot], .at = &spread } };
     const int act = epilogue_infos[s->epilogue].act;
-    step pass = {
-        .kernel = row[act], .outs = 1, .ins = 2, .out = { s->out[0] }, .in = { s->out[0], s->in[2] }
-    };
-    pass.in[1].at = s->out[0].at;
-    pass.in[1].at.stride[0] = 0;
-    pass.in[1].at.stride[1] = s->in[2].at.stride[0];
-    const part sum[] = { { .p = f->data[s->out[0].slot], .at = &s->out[0].at },
-                         { .p = f->data[s->in[2].slot], .at = &pass.in[1].at } };
-    if (act == OP_LOAD) return gpu_apply(OP_add, f->data[s->out[0].slot], &s->out[0].at, sum, 2, q);
-    layout *all[] = { &pass.out[0].at, &pass.in[0].at, &pass.in[1].at };
-    layout_collapse(all, 3);
-    return gpu_launch(&pass, f, q);
+    return gpu_apply_two(OP_add, act, f->data[out->slot], &out->at, sum, 2, q);
 }
 
 /* Computes a product with alpha or beta 0. cuBLASLt does not read an operand that it multiplies by 0,

@@ -62,6 +62,9 @@ typedef struct part {
 } part;
 duet_status gpu_apply(int op, void *out, const layout *out_at, const part *x, int n, queue *q);
 
+/* Computes out = then(op(x[0], x[1], ...)), where `then` has one operand or is OP_LOAD. */
+duet_status gpu_apply_two(int op, int then, void *out, const layout *out_at, const part *x, int n, queue *q);
+
 /* Sets *p to the elements of operand x in row-major order without gaps: either the operand itself, or
  * a copy in *block. The caller releases *block with gpu_give, which accepts NULL. */
 duet_status gpu_densely(const operand *x, const frame *f, queue *q, const void **p, void **block);

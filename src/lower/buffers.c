@@ -57,7 +57,7 @@ static bool writes_safely(const assigner *a, const job *j, int dest)
         const value *u = value_at(a->l->g, value_base(a->l->g, j->in[k]));
         if (u->op != OP_LEAF || a->l->overlap[u->leaf * a->dests + dest] == APART) continue;
         if (overwrites_operand(a->l, dest, j->in[k], j->bias[k]) ||
-            !(is_map_kernel(j->kernel) || job_in_place(a->l, j, k)))
+            !(j->kernel == KERNEL_PROGRAM || job_in_place(a->l, j, k)))
             return false;
     }
     return true;
@@ -105,7 +105,7 @@ static bool is_direct(const assigner *a, int dest)
 {
     const int v = a->l->g->root[dest];
     if (value_is_join(a->l->g, v)) return is_direct_join(a, dest, value_at(a->l->g, v));
-    const bool strided = is_map_kernel(a->l->jobs[a->l->job_of[v]].kernel) && a->last[v] < 0;
+    const bool strided = a->l->jobs[a->l->job_of[v]].kernel == KERNEL_PROGRAM && a->last[v] < 0;
     return (strided || layout_is_dense(&a->l->dest[dest].to)) && can_write_to(a, dest, v) &&
            no_failure_after(a, a->l->job_of[v]);
 }

@@ -72,24 +72,9 @@ static void require_support(lowering *l, const job *j)
 
 /* ---- passes ---- */
 
-static bool try_row(lowering *l, int v, bool entire, job *j)
-{
-    match m;
-    if (l->fusion == FUSION_NONE || !match_row(l, v, entire, &m)) return false;
-    *j = (job){ .kernel = m.kernel, .outs = 1, .out = { v }, .ins = m.ins, .nums = m.nums };
-    for (int k = 0; k < m.ins; k++) {
-        j->in[k] = m.in[k];
-        j->bias[k] = value_at(l->g, m.in[k])->rank != value_at(l->g, v)->rank;
-    }
-    for (int k = 0; k < m.nums; k++) j->num[k] = m.num[k];
-    const char *why = unsupported_reason_of(l, j);
-    if (why) report_unsupported(l, j, why);
-    return !why;
-}
-
 static void lower_single(lowering *l, int v, job *j)
 {
-    if (!try_row(l, v, false, j) && program_build(l, v, true, j)) require_support(l, j);
+    if (program_build(l, v, true, j)) require_support(l, j);
 }
 
 static bool try_machine(lowering *l, int leader, job *j)
@@ -109,7 +94,7 @@ static bool try_machine(lowering *l, int leader, job *j)
 static void lower_pass(lowering *l, int v, job *j)
 {
     for (int leader = l->pass[v]; !l->failed; leader = l->pass[v]) {
-        if (try_row(l, leader, true, j) || try_machine(l, leader, j)) return;
+        if (try_machine(l, leader, j)) return;
         if (!l->failed && !pass_refine(l, leader)) {
             lower_single(l, v, j);
             return;
@@ -210,7 +195,7 @@ static bool try_layer_norm(lowering *l, int v, job *j)
                 .ins = 1,
                 .in = { m.in[0] },
                 .nums = 1,
-                .num = { m.num[0] } };
+                .num = { m.num } };
     for (int k = 0; k < NORM_SOURCES; k++) j->attr.layer_norm.source[k] = gain_or_bias(l, m.in[1 + k], j);
     j->attr.layer_norm.axes = __builtin_popcount(m.axes);
     const char *why = unsupported_reason_of(l, j);

@@ -88,22 +88,18 @@ bool overwrites_operand(const lowering *l, int dest, int x, bool bias);
 
 /* patterns.c */
 typedef struct match {
-    int kernel, in[3], num[2], ins, nums;
+    int in[3], num;
     int vendor, pool; /* with an epilogue: the values whose options the step takes; pool is -1 if absent */
     uint32_t axes;    /* of a layer normalisation: the axes of one row, one bit each */
 } match;
 
-/* The row of fused.def that computes v; false: none. entire: the match must cover v's pass. */
-bool match_row(const lowering *l, int v, bool entire, match *m);
-
 /* Is v the result of an operator with this epilogue? in[0], in[2]: its operands; in[1]: the bias. */
 bool match_epilogue(const lowering *l, int v, enum epilogue row, match *m);
 
-/* Is v a layer normalisation? in[1], in[2]: gain and bias, operands or numbers, or -1; num[0]: what
- * is added to the variance. */
+/* Is v a layer normalisation? in[1], in[2]: gain and bias, operands or numbers, or -1; num: what is
+ * added to the variance. */
 bool match_rows(const lowering *l, int v, match *m);
 duet_status match_prepare(void); /* make the patterns, once */
-int fused_flops(int kernel);     /* operations per element of a row of fused.def */
 
 /* emit_program.c: emit a pass, or only v if alone is set, as one program. False: it exceeds a limit. */
 bool program_build(lowering *l, int v, bool alone, job *j);
@@ -131,8 +127,6 @@ bool jobs_fit(lowering *l, size_t limit);
 /* The graph has more values than `before`: the arrays with an entry for each value become longer. */
 bool lowering_lengthen(lowering *l, int before);
 
-/* A program, or a row of fused.def. */
-static inline bool is_map_kernel(int kernel) { return kernel != JOB_JOIN && kernel_infos[kernel].is_map; }
 static inline bool job_reduces(const job *j) { return j->kernel == KERNEL_PROGRAM && j->program->reductions; }
 const char *kernel_name(int kernel, enum epilogue epilogue);
 

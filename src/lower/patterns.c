@@ -1,24 +1,9 @@
-/* patterns.c - recognises the fused kernels of fused.def. Each pattern is an expression with holes,
+/* patterns.c - recognises the patterns of fused.def. Each pattern is an expression with holes,
  * built by the public operators and canonicalized like any formula. */
 #include "lower.h"
 #include "status.h"
 #include <pthread.h>
 #include <string.h>
-
-enum row {
-#define DUET_FUSED(name, ...) ROW_##name,
-#include "fused.def"
-    ROWS
-};
-
-static const int row_kernels[ROWS] = {
-#define DUET_FUSED(name, ...) [ROW_##name] = KERNEL_##name,
-#include "fused.def"
-};
-static const uint8_t kernel_rows[KERNELS_ALL] = {
-#define DUET_FUSED(name, ...) [KERNEL_##name] = ROW_##name,
-#include "fused.def"
-};
 
 enum {
 #define DUET_ROWWISE(name, ...) ROWWISE_##name,
@@ -26,7 +11,7 @@ enum {
     ROWWISE
 };
 
-static graph fused_patterns[ROWS], epilogue_patterns[FINISHES], rowwise[ROWWISE];
+static graph epilogue_patterns[FINISHES], rowwise[ROWWISE];
 static bool prepared;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -48,10 +33,8 @@ static const int64_t any_size[] = { 7, 7, 7, 7 }, filter_size[] = { 7, 7, 3, 3 }
 #define IMAGES  hole_operand(0, 4, any_size)
 #define FILTERS hole_operand(2, 4, filter_size)
 #define S       hole_number(0)
-#define R       hole_number(1)
 static duet_status patterns_make(void)
 {
-#define DUET_FUSED(name, formula, ...)    TRY(pattern_make(&fused_patterns[ROW_##name], formula));
 #define DUET_FINISHED(name, formula, ...) TRY(pattern_make(&epilogue_patterns[EPILOGUE_##name], formula));
 #define DUET_ROWWISE(name, formula, ...)  TRY(pattern_make(&rowwise[ROWWISE_##name], formula));
 #include "fused.def"
@@ -65,7 +48,6 @@ static duet_status patterns_make(void)
 #undef IMAGES
 #undef FILTERS
 #undef S
-#undef R
 
 static __attribute__((noinline)) duet_status prepare(void)
 {
@@ -74,7 +56,6 @@ static __attribute__((noinline)) duet_status prepare(void)
     duet_status s = DUET_OK;
     if (!prepared) s = patterns_make();
     formulas_back(own);
-    for (int r = 0; r < ROWS && s != DUET_OK; r++) graph_free(&fused_patterns[r]);
     for (int r = 1; r < FINISHES && s != DUET_OK; r++) graph_free(&epilogue_patterns[r]);
     for (int r = 0; r < ROWWISE && s != DUET_OK; r++) graph_free(&rowwise[r]);
     __atomic_store_n(&prepared, s == DUET_OK, __ATOMIC_RELEASE);
@@ -84,28 +65,13 @@ static __attribute__((noinline)) duet_status prepare(void)
 
 duet_status match_prepare(void) { return __atomic_load_n(&prepared, __ATOMIC_ACQUIRE) ? DUET_OK : prepare(); }
 
-static int value_flops(const graph *pattern, int v)
-{
-    if (value_at(pattern, v)->op == OP_fma) return 2;
-    return value_at(pattern, v)->uses && value_is_map(pattern, v);
-}
-
-int fused_flops(int kernel)
-{
-    const int row = kernel_rows[kernel];
-    int n = 0;
-    for (int v = 0; v < fused_patterns[row].count; v++) n += value_flops(&fused_patterns[row], v);
-    return n;
-}
-
 /* An attempt to match value `root` with a pattern. */
 typedef struct matcher {
     const lowering *l;
     const graph *p; /* the pattern */
     int root, covered;
-    bool entire;    /* the match must cover the pass of root */
-    bool epilogues; /* p is an operator with an epilogue: values of several passes */
-    bool rowwise;   /* p is a layer normalisation: values of several passes, which are in values[] */
+    bool rowwise; /* p is a layer normalisation, whose values are in values[]; else an operator with an
+                   * epilogue */
     int values[16];
     match m;
 } matcher;
@@ -117,29 +83,16 @@ static bool bind(int *bound_value, int v)
     return true;
 }
 
-static bool is_like_root(const matcher *t, int v)
-{
-    shape a = value_shape(t->l->g, v), b = value_shape(t->l->g, t->root);
-    layout at = value_layout(t->l->g, v);
-    return shape_equal(&a, &b) && layout_is_dense(&at);
-}
-
-/* A hole matches a value that is computed elsewhere. Unless the match must cover a complete pass,
- * the value may be part of the pass. */
+/* A hole matches a value that is computed elsewhere. */
 static bool bind_operand(matcher *t, int hole, int v)
 {
-    const value *h = value_at(t->p, hole), *x = value_at(t->l->g, v);
-    if (t->rowwise && h->attr.hole.which > 0 && x->op == OP_NUMBER)
-        return bind(&t->m.in[h->attr.hole.which], v);
-    if (x->weak || (t->entire && value_is_map(t->l->g, v) && t->l->pass[v] == t->root)) return false;
-    const value *root = value_at(t->l->g, t->root);
-    if (x->mem != root->mem || root->mem != root->comp) return false;
-    if (t->rowwise)
-        return (h->attr.hole.which > 0 || same_shape(t->l->g, v, t->root)) &&
-               bind(&t->m.in[h->attr.hole.which], v);
-    if (t->epilogues) return h->rank == x->rank && bind(&t->m.in[h->attr.hole.which], v);
-    if (h->rank == 1 ? x->rank != 1 : !is_like_root(t, v)) return false;
-    return bind(&t->m.in[h->attr.hole.which], v);
+    const value *h = value_at(t->p, hole), *x = value_at(t->l->g, v), *root = value_at(t->l->g, t->root);
+    const int which = h->attr.hole.which;
+    const bool may_differ = t->rowwise && which > 0; /* gain or bias */
+    if (may_differ && x->op == OP_NUMBER) return bind(&t->m.in[which], v);
+    if (x->weak || x->mem != root->mem || root->mem != root->comp) return false;
+    if (t->rowwise ? !may_differ && !same_shape(t->l->g, v, t->root) : h->rank != x->rank) return false;
+    return bind(&t->m.in[which], v);
 }
 
 static bool matches(matcher *t, int p, int v);
@@ -151,13 +104,10 @@ static bool args_match(matcher *t, const value *q, const value *x, bool crossed)
     return true;
 }
 
-/* May the match compute v? No other value may use v. An epilogue or a normalisation may take values
- * of several passes. */
+/* May the match compute v? No other value may use v. The values may be of several passes. */
 static bool is_used_here_only(const matcher *t, int v)
 {
-    const bool anywhere = t->epilogues || t->rowwise;
-    return v == t->root ||
-           (value_at(t->l->g, v)->uses == 1 && (anywhere || t->l->pass[v] == t->l->pass[t->root]));
+    return v == t->root || value_at(t->l->g, v)->uses == 1;
 }
 
 /* Remember the operators whose options the step takes. The options in the pattern do not matter. */
@@ -184,13 +134,13 @@ static bool matches(matcher *t, int p, int v)
 {
     const value *q = value_at(t->p, p), *x = value_at(t->l->g, v);
     if (q->op == OP_HOLE) return bind_operand(t, p, v);
-    if (q->op == OP_HOLE_NUMBER) return x->op == OP_NUMBER && bind(&t->m.num[q->attr.hole.which], v);
+    if (q->op == OP_HOLE_NUMBER) return x->op == OP_NUMBER && bind(&t->m.num, v);
     if (q->op != x->op || q->args != x->args || !is_used_here_only(t, v)) return false;
     if (x->comp != value_at(t->l->g, t->root)->comp ||
         (x->op == OP_conv2d && x->attr.conv.form != CONV_IMAGES))
         return false;
     match before = t->m;
-    if (t->epilogues) remember_options(t, v);
+    if (!t->rowwise) remember_options(t, v);
     if (t->rowwise && value_is_reduce(t->l->g, v) && !is_along_rows(t, v)) return false;
     int covered = t->covered++;
     if (t->rowwise) t->values[covered] = v;
@@ -200,32 +150,8 @@ static bool matches(matcher *t, int p, int v)
     return op_infos[q->op].flags & DUET_COMMUTES && args_match(t, q, x, true);
 }
 
-static void finish_match(const lowering *l, match *m)
-{
-    while (m->ins < 3 && m->in[m->ins] >= 0) m->ins++;
-    while (m->nums < 2 && m->num[m->nums] >= 0) {
-        m->num[m->nums] = value_at(l->g, m->num[m->nums])->number;
-        m->nums++;
-    }
-}
-
 /* A match that binds no operand yet. */
-static match empty_match(void) { return (match){ .in = { -1, -1, -1 }, .num = { -1, -1 }, .pool = -1 }; }
-
-bool match_row(const lowering *l, int v, bool entire, match *m)
-{
-    const int dest = l->dest_of[v], members = l->members[l->pass[v]];
-    if (!value_is_map(l->g, v) || (dest >= 0 && !layout_is_dense(&l->dest[dest].to))) return false;
-    for (int r = 0; r < ROWS; r++) {
-        matcher t = { .l = l, .p = &fused_patterns[r], .root = v, .entire = entire, .m = empty_match() };
-        if (!matches(&t, fused_patterns[r].root[0], v) || (entire && t.covered != members)) continue;
-        finish_match(l, &t.m);
-        t.m.kernel = row_kernels[r];
-        *m = t.m;
-        return true;
-    }
-    return false;
-}
+static match empty_match(void) { return (match){ .in = { -1, -1, -1 }, .num = -1, .pool = -1 }; }
 
 /* With fusion, one step must compute a complete pass. Does the epilogue cover the pass of v? */
 static bool covers_pass(const lowering *l, int v)
@@ -239,7 +165,7 @@ static bool covers_pass(const lowering *l, int v)
 
 bool match_epilogue(const lowering *l, int v, enum epilogue row, match *m)
 {
-    matcher t = { .l = l, .p = &epilogue_patterns[row], .root = v, .epilogues = true, .m = empty_match() };
+    matcher t = { .l = l, .p = &epilogue_patterns[row], .root = v, .m = empty_match() };
     if (!matches(&t, epilogue_patterns[row].root[0], v) || !covers_pass(l, v)) return false;
     *m = t.m;
     return true;
@@ -267,7 +193,7 @@ bool match_rows(const lowering *l, int v, match *m)
         matcher t = { .l = l, .p = &rowwise[r], .root = v, .rowwise = true, .m = empty_match() };
         if (!matches(&t, rowwise[r].root[0], v) || !covers_passes(&t)) continue;
         *m = t.m;
-        m->num[0] = value_at(l->g, m->num[0])->number;
+        m->num = value_at(l->g, m->num)->number;
         return true;
     }
     return false;

@@ -201,8 +201,6 @@ static const struct step_rule {
     bool has_math;                                             /* the math mode counts, of f32 */
 } rules[KERNELS_ALL] = {
     [KERNEL_PROGRAM] = { program_layouts, any_operand },
-#define DUET_FUSED(name, ...) [KERNEL_##name] = { map_layouts, any_operand },
-#include "fused.def"
     [KERNEL_LAYER_NORM] = { norm_layouts, first_operand },
     [OP_softmax] = { NULL, any_operand },
     [OP_log_softmax] = { NULL, any_operand },

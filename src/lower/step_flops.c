@@ -87,14 +87,11 @@ static double csr_sample_flops(const step *s) { return 2 * outputs_of(s) * colum
 
 static double layer_norm_flops(const step *s) { return 10 * outputs_of(s); }
 static double map_flops(const step *s) { return outputs_of(s) * program_flops(s->program); }
-static double fused_step_flops(const step *s) { return outputs_of(s) * fused_flops(s->kernel); }
 
 /* For each kernel its number of operations. NULL: solver_flops for kernels that may fail, else two
  * operations for each element of the first operand. */
 static double (*const flops_by[KERNELS_ALL])(const step *s) = {
     [KERNEL_PROGRAM] = map_flops,
-#define DUET_FUSED(name, ...) [KERNEL_##name] = fused_step_flops,
-#include "fused.def"
     [OP_matmul] = product_flops,
     [KERNEL_BATCHED] = product_flops,
     [OP_conv2d] = conv_flops,

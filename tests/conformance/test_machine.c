@@ -180,19 +180,6 @@ static void test_integers(void)
     tap_point("integers");
 }
 
-static void test_fused(void)
-{
-    for (int kernel = KERNEL_PROGRAM + 1; kernel < KERNELS; kernel++)
-        for (int n = 0; n < 3 * MAP_SIZES; n++) {
-            trial t = { .s.kernel = kernel };
-            map_operands(&t, n % 2 ? DUET_F64 : DUET_F32, n % MAP_SIZES, 1, 2, 5);
-            add_number(&t, number(DUET_F32, 10));
-            add_number(&t, number(DUET_F32, 10));
-            run_trial(&t);
-        }
-    tap_point("fused rows");
-}
-
 /* ---- pooling ---- */
 
 static int64_t out_size(int64_t in, int64_t window, int stride, int pad)
@@ -347,7 +334,7 @@ static void test_refusals(const machine *m)
     CHECK(m->unsupported_reason(&t.s), "%s supports a product with a size above INT_MAX", m->name);
     t.s.kernel = OP_transpose;
     CHECK(m->unsupported_reason(&t.s), "%s supports a transpose as a step", m->name);
-    t.s.kernel = KERNEL_axdbpy;
+    t.s.kernel = KERNEL_LAYER_NORM;
     t.s.in[1].at.type = DUET_F64;
     CHECK(m->unsupported_reason(&t.s), "%s supports operands of two types", m->name);
     t.s.bytes = 1e9;
@@ -372,7 +359,6 @@ int main(int argc, char **argv)
     test_ends(quick ? 40 : 300);
     test_forms(quick ? 10 : 1);
     test_integers();
-    test_fused();
     test_pools(quick ? 40 : 200);
     test_conv(quick ? 20 : 120);
     test_matmul(quick ? 60 : 400);

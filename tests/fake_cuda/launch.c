@@ -54,8 +54,6 @@ static const struct fake {
     size_t (*scratch)(const step *s); /* bytes; NULL: none */
 } fakes[KERNELS_ALL] = {
     [KERNEL_PROGRAM] = { run_program, program_scratch },
-#define DUET_FUSED(name, ...) [KERNEL_##name] = { run_typed },
-#include "fused.def"
     [OP_softmax] = { run_typed },
     [OP_log_softmax] = { run_typed },
     [KERNEL_LAYER_NORM] = { run_typed, norm_scratch },

@@ -33,29 +33,6 @@ static T *element(const void *p, const layout *l, int64_t i)
     return (T *)p + place(l, index);
 }
 
-/* ---- fused rows ---- */
-
-// clang-format off
-static T fused(int kernel, T x, T y, T s, T r)
-{
-    switch (kernel) {
-#define DUET_FUSED(name, pattern, formula, doc) case KERNEL_##name: return formula;
-#include "fused.def"
-    default: return K(0);
-    }
-}
-// clang-format on
-
-static void run_fused(const job *j)
-{
-    int64_t n = layout_count(&j->s.out[0].at);
-    for (int64_t i = 0; i < n; i++) {
-        T v[2] = { K(0), K(0) };
-        for (int k = 0; k < j->s.ins && k < 2; k++) v[k] = *element(j->in[k], &j->s.in[k].at, i);
-        *element(j->out[0], &j->s.out[0].at, i) = fused(j->s.kernel, v[0], v[1], (T)j->num[0], (T)j->num[1]);
-    }
-}
-
 /* ---- softmax ---- */
 
 static T reduce_row(int op, const T *x, int64_t n, T (*pair)[2])
@@ -470,7 +447,6 @@ void TYPED(fake_run)(const job *j)
     if (k == KERNEL_RANDOM) run_random(j);
     else if (k == KERNEL_PROGRAM) FN(fake_program)(j);
     else if (k == KERNEL_LAYER_NORM) run_norm(j);
-    else if (kernel_infos[k].is_map) run_fused(j);
     else if (k == OP_softmax || k == OP_log_softmax) run_softmax(j);
     else if (k == OP_matmul) run_product(j);
     else if (k == OP_conv2d) run_conv(j);

@@ -240,6 +240,41 @@ static void special(void)
     tap_point("unusual values of gain, bias and r");
 }
 
+/* ---- the same formula written differently: numbers and commuting operands in either order ---- */
+
+static duet_expr centered(duet_matrix *x) { return duet_sub(x, duet_mean_keep(x, -1)); }
+static duet_expr crossed(duet_matrix *x, duet_matrix *y, duet_matrix *z)
+{
+    return duet_mul(duet_rsqrt(duet_add(EPS, duet_var_keep(x, -1))), centered(x));
+}
+static duet_expr crossed_gain(duet_matrix *x, duet_matrix *y, duet_matrix *z)
+{
+    return duet_fma(y, crossed(x, y, z), z);
+}
+static duet_expr as_sum(duet_matrix *x, duet_matrix *y, duet_matrix *z)
+{
+    return duet_add(z, duet_mul(y, crossed(x, y, z)));
+}
+static duet_expr subtracted(duet_matrix *x, duet_matrix *y, duet_matrix *z)
+{
+    return duet_mul(centered(x), duet_rsqrt(duet_sub(duet_var_keep(x, -1), -EPS)));
+}
+
+static void spellings(void)
+{
+    duet_matrix *in[] = { random_matrix(&gen, DUET_F32, 2, (int64_t[]){ 5, 40 }, -5, 5),
+                          random_matrix(&gen, DUET_F32, 1, (int64_t[]){ 40 }, -2, 2),
+                          random_matrix(&gen, DUET_F32, 1, (int64_t[]){ 40 }, -2, 2) };
+    duet_matrix *m = duet_new(DUET_F32, 5, 40);
+    each_way("operands in the other order", crossed, in, m, true, true);
+    each_way("with the gain first", crossed_gain, in, m, true, true);
+    each_way("as a sum", as_sum, in, m, true, true);
+    each_way("with a difference", subtracted, in, m, true, true);
+    for (int k = 0; k < 3; k++) duet_free(&in[k]);
+    duet_free(&m);
+    tap_point("patterns match equivalent formulas");
+}
+
 /* ---- formulas that are not replaced ---- */
 
 #define STAYS(name, formula)                                                                                 \
@@ -321,6 +356,7 @@ int main(int argc, char **argv)
     channels();
     into_itself();
     special();
+    spellings();
     left_alone();
     among_others();
     return tap_end();

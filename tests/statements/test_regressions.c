@@ -28,7 +28,7 @@ static duet_matrix *filled(int64_t rows, int64_t columns, float first, float by)
     return m;
 }
 
-/* Patterns of fused rows are formulas too. They must not use the arena of the thread, however small
+/* The patterns of fused.def are formulas too. They must not use the arena of the thread, however small
  * its limit. This must be the first statement. */
 static void patterns_apart(void)
 {

@@ -53,7 +53,7 @@ static expected stored(duet_dtype t, duet_dtype out, expected e)
     return (expected){ value, e.allowed == 0 ? 0 : e.allowed + place };
 }
 
-/* ---- programs and fused rows ---- */
+/* ---- programs ---- */
 
 typedef struct state {
     double acc, slot[PROGRAM_SLOTS], out[PROGRAM_OUTPUTS];
@@ -98,34 +98,6 @@ static bool program_reference(const step *s, const frame *f, int which, expected
         unravel(l, n, index);
         for (int i = 0; i < s->program->length; i++) execute(s, f, &s->program->code[i], &st, index);
         out[n] = stored(s->program->code[0].type, l->type, (expected){ st.out[which], st.allowed });
-    }
-    return true;
-}
-
-static expected fused_value(int kernel, duet_dtype t, double x, double y, double s, double r)
-{
-    const double sx = rounded(t, s * x), xy = rounded(t, x + y), ry = rounded(t, r + y);
-    switch (kernel) {
-    case KERNEL_axdbpy: return (expected){ rounded(t, sx / ry), 0 };
-    case KERNEL_apxdbpy: return (expected){ rounded(t, rounded(t, s + x) / ry), 0 };
-    case KERNEL_bias_relu: return reference_map(OP_relu, t, xy, 0, 0);
-    case KERNEL_bias_sigmoid: return reference_map(OP_sigmoid, t, xy, 0, 0);
-    case KERNEL_bias_tanh: return reference_map(OP_tanh, t, xy, 0, 0);
-    default: return (expected){ NAN, -1 };
-    }
-}
-
-static bool fused_reference(const step *s, const frame *f, expected *out)
-{
-    const layout *l = &s->out[0].at;
-    for (int64_t n = 0; n < layout_count(l); n++) {
-        int64_t index[DUET_RANK_MAX];
-        double v[4] = { 0 };
-        unravel(l, n, index);
-        for (int k = 0; k < s->ins && k < 2; k++) v[k] = element(f, &s->in[k], index);
-        for (int k = 0; k < s->nums; k++) v[2 + k] = rounded(l->type, f->num[s->num[k]]);
-        out[n] = fused_value(s->kernel, l->type, v[0], v[1], v[2], v[3]);
-        if (out[n].allowed < 0) return false;
     }
     return true;
 }
@@ -596,7 +568,6 @@ bool reference(const step *s, const frame *f, int which, expected *out)
         return s->program->reductions ? reduce_reference(s, f, which, out)
                                       : program_reference(s, f, which, out);
     if (s->kernel == KERNEL_LAYER_NORM) return norm_reference(s, f, out);
-    if (kernel_infos[s->kernel].is_map) return fused_reference(s, f, out);
     switch (s->kernel) {
     case OP_matmul: return matmul_reference(s, f, out);
     case OP_conv2d: return conv_reference(s, f, out);
