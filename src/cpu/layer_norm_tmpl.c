@@ -7,6 +7,7 @@
 #include "compiler.h"
 #include "cpu_kernels.h"
 #include "layer_norm.h"
+#include "reduce_group.h"
 #include "reduce_rows.h"
 #include "row_iterator.h"
 #include "threads.h"
@@ -16,6 +17,7 @@
 #define SHORT_ROW   64
 #define INTERLEAVED 64
 #define SEGMENT     256 /* elements whose gain and bias are read at a time */
+#define LINE_BYTES  64  /* of the cache */
 
 _Static_assert(INTERLEAVED <= REDUCE_LANES, "the states of all interleaved rows fit");
 
@@ -52,25 +54,44 @@ INLINE void update_moments(V *p, V row, V x, V y)
     vec_var(p, row, x, y);
     p[3] = p[3] + x;
 }
+INLINE void update_more_moments(V *p, V row, V x, V y)
+{
+    vec_more_var(p, row, x, y);
+    p[3] = p[3] + x;
+}
+
+#define MOMENTS_AND_SUM                                                                                      \
+    ((reduce_kind){ update_moments,                                                                          \
+                    update_more_moments,                                                                     \
+                    NULL,                                                                                    \
+                    vec_join_var,                                                                            \
+                    { K(NAN), 0, 0, -K(0) },                                                                 \
+                    MOST_PARTS,                                                                              \
+                    false })
+
+/* The sums of the lanes of one row. */
+INLINE V join_sums(const output_lanes *o)
+{
+    output_lanes sums;
+    V sum[MOST_PARTS];
+#pragma GCC unroll 8
+    for (int i = 0; i < LANE_VECTORS; i++) sums.part[i][0] = o->part[i][MOST_PARTS - 1];
+    join_output(REDUCE_KIND(mean, -K(0)), &sums, sum, 0);
+    return sum[0];
+}
 
 /* The state of one block: of the reduction mean, then of var. */
 static void moments_of_block(T state[PARTS], const T *x, int64_t n)
 {
-    const reduce_kind moments_and_sum = { update_moments,          NULL,       NULL, vec_join_var,
-                                          { K(NAN), 0, 0, -K(0) }, MOST_PARTS, false };
-    const int64_t rows = n / REDUCE_LANES, done = rows * REDUCE_LANES;
-    T lane[MOST_PARTS * REDUCE_LANES] __attribute__((aligned(64)));
-    T sum[REDUCE_LANES] __attribute__((aligned(64)));
-    T root[MOST_PARTS * REDUCE_LANES];
-    start_states(lane, moments_and_sum.start, MOST_PARTS, REDUCE_LANES);
-    update_rows(moments_and_sum, lane, x, x, rows);
-    if (done < n) update_first(moments_and_sum, lane, x + done, x + done, n - done, rows);
-    memcpy(sum, lane + 3 * REDUCE_LANES, sizeof sum);
-    halve_lanes(REDUCE_KIND(mean, -K(0)), sum, root);
-    state[0] = root[0];
-    close_lanes(MOMENT_KIND(var), lane, n);
-    halve_lanes(MOMENT_KIND(var), lane, root);
-    EACH_PART(k, MOST_PARTS) state[1 + k] = root[k * REDUCE_LANES];
+    output_lanes o;
+    V sum[MOST_PARTS] = { { 0 } }, moments[MOST_PARTS];
+    update_output(MOMENTS_AND_SUM, &o, x, x, n);
+    sum[0] = join_sums(&o);
+    join_output(MOMENT_KIND(var), &o, moments, n);
+    halve_register(REDUCE_KIND(mean, -K(0)), sum);
+    halve_register(MOMENT_KIND(var), moments);
+    state[0] = sum[0][0];
+    EACH_PART(k, MOST_PARTS) state[1 + k] = moments[k][0];
 }
 
 static void join_state(T a[PARTS], const T b[PARTS])
@@ -242,34 +263,85 @@ static void interleave(T *to, const T *const x[], int64_t count, int64_t n)
         for (int64_t i = w < full ? tiled : 0; i < n; i++) to[i * INTERLEAVED + w] = x[w][i];
 }
 
-/* Normalises some short rows. Element i of all of them is adjacent in `interleaved`. */
-static void normalize_interleaved(const layer_norm_work *j, int64_t from, int64_t count, row_iterator *at)
+/* The states of some rows, laid out as in reduce_rows.h. */
+typedef struct states_of_rows {
+    T sum[REDUCE_LANES], moments[MOST_PARTS * REDUCE_LANES];
+} states_of_rows;
+
+/* The states of short rows. Element i of all of them is adjacent in `interleaved`. */
+static void reduce_interleaved(states_of_rows *s, const T *const x[], int64_t count, int64_t n)
 {
-    T interleaved[SHORT_ROW * INTERLEAVED], sum[REDUCE_LANES], moments[MOST_PARTS * REDUCE_LANES];
+    T interleaved[SHORT_ROW * INTERLEAVED];
+    const rows_of_outputs in[2] = { { interleaved, INTERLEAVED }, { interleaved, INTERLEAVED } };
+    interleave(interleaved, x, count, n);
+    reduce_rows[OP_mean].outputs(s->sum, in, n, count);
+    reduce_rows[OP_var].outputs(s->moments, in, n, count);
+}
+
+/* Prefetches a row into the second-level cache. */
+static void prefetch_row(const T *x, int64_t n)
+{
+    const int64_t line = LINE_BYTES / (int64_t)sizeof(T);
+    for (int64_t i = 0; i < n; i += line) __builtin_prefetch(x + i, 0, 2);
+}
+
+/* The states of at most LANES rows that fit into a block. Prefetches their results if `out` is not NULL. */
+static void reduce_together(states_of_rows *s, const T *const x[], const T *out, int64_t count, int64_t n)
+{
+    const reduce_kind mean = REDUCE_KIND(mean, -K(0)), var = MOMENT_KIND(var);
+    V sums[VECTOR_LANES][MOST_PARTS], moments[VECTOR_LANES][MOST_PARTS];
+    start_outputs(mean, sums, count);
+    start_outputs(var, moments, count);
+    for (int64_t w = 0; w < count; w++) {
+        output_lanes o;
+        update_output(MOMENTS_AND_SUM, &o, x[w], x[w], n);
+        if (out) prefetch_row(out + w * n, n);
+        sums[w][0] = join_sums(&o);
+        join_output(var, &o, moments[w], n);
+    }
+    join_outputs(mean, sums, s->sum);
+    join_outputs(var, moments, s->moments);
+}
+
+/* Normalises some rows that are reduced together. If they are not short, the function prefetches their results
+ * while it reduces them, and the next rows while it normalises them. Reading some rows and then writing some
+ * would be slow from memory. */
+static void normalize_rows(const layer_norm_work *j, int64_t from, int64_t count, row_iterator *at)
+{
+    const bool prefetched = j->n > SHORT_ROW && row_stride(&j->rows) == 1;
+    states_of_rows s;
     T mean[INTERLEAVED], var[INTERLEAVED];
     const T *x[INTERLEAVED];
-    const rows_of_outputs in[2] = { { interleaved, INTERLEAVED }, { interleaved, INTERLEAVED } };
     for (int64_t w = 0; w < count; w++) x[w] = next_row(j, from + w, at);
-    interleave(interleaved, x, count, j->n);
-    reduce_rows[OP_mean].outputs(sum, in, j->n, count);
-    reduce_rows[OP_var].outputs(moments, in, j->n, count);
-    reduce_rows[OP_mean].results(mean, sum, count, j->n);
-    reduce_rows[OP_var].results(var, moments, count, j->n);
-    for (int64_t w = 0; w < count; w++) {
-        const T *squares = moments + 2 * REDUCE_LANES;
+    if (j->n <= SHORT_ROW) reduce_interleaved(&s, x, count, j->n);
+    else reduce_together(&s, x, prefetched ? j->out + from * j->n : NULL, count, j->n);
+    reduce_rows[OP_mean].results(mean, s.sum, count, j->n);
+    reduce_rows[OP_var].results(var, s.moments, count, j->n);
+    row_iterator ahead = *at;
+    for (int64_t w = 0; w < count; w++, row_iterator_next(&ahead, &j->rows)) {
+        const T *squares = s.moments + 2 * REDUCE_LANES;
         const mean_and_var r = { mean[w], var[w] };
-        normalize_row(j, from + w, x[w], stats_of(j, x[w], r, ABS(sum[w]) < INF, ABS(squares[w]) < INF));
+        if (prefetched) prefetch_row(j->x + ahead.offset, j->n);
+        normalize_row(j, from + w, x[w], stats_of(j, x[w], r, ABS(s.sum[w]) < INF, ABS(squares[w]) < INF));
     }
+}
+
+/* How many rows are reduced together. */
+static int64_t rows_together(const layer_norm_work *j)
+{
+    if (j->n <= SHORT_ROW) return INTERLEAVED;
+    return j->n <= REDUCE_BLOCK ? LANES : 1;
 }
 
 static void normalize_part(const void *work, int t, int threads)
 {
     const layer_norm_work *j = work;
-    const int64_t from = part_of(j->count, t, threads), to = part_of(j->count, t + 1, threads);
+    const int64_t from = part_of(j->count, t, threads), to = part_of(j->count, t + 1, threads),
+                  together = rows_together(j);
     row_iterator w = row_iterator_at(&j->rows, from);
-    if (j->n <= SHORT_ROW)
-        for (int64_t row = from; row < to; row += INTERLEAVED)
-            normalize_interleaved(j, row, SMALLER(INTERLEAVED, to - row), &w);
+    if (together > 1)
+        for (int64_t row = from; row < to; row += together)
+            normalize_rows(j, row, SMALLER(together, to - row), &w);
     else
         for (int64_t row = from; row < to; row++) {
             const T *x = next_row(j, row, &w);

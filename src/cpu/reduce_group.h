@@ -1,5 +1,5 @@
 /* reduce_group.h - reduces one block of up to LANES outputs at once. The elements of each output are
- * contiguous. Template, part of reduce_rows_tmpl.c.
+ * contiguous. Template, part of reduce_rows_tmpl.c and layer_norm_tmpl.c.
  *
  * Every output has its REDUCE_LANES lanes in LANE_VECTORS registers, which are joined to one. These
  * registers of all outputs are then joined together: each join exchanges halves of the registers of two
