@@ -12,8 +12,6 @@
 
 enum { LANE_VECTORS = REDUCE_LANES * sizeof(T) / VECTOR_BYTES };
 
-enum { SHARING = 4 }; /* outputs of a MOMENT row that are joined in one loop */
-
 /* The registers of lanes of one output. */
 typedef struct output_lanes {
     V part[LANE_VECTORS][MOST_PARTS];
@@ -84,7 +82,7 @@ INLINE void index_output(output_lanes *o)
     }
 }
 
-/* Joins the registers of an output. In a loop over outputs, all counts are computed once. */
+/* Joins the registers of an output. */
 INLINE void join_output(const reduce_kind kind, const output_lanes *from, V state[MOST_PARTS], int64_t n)
 {
     output_lanes o;
@@ -152,13 +150,10 @@ INLINE void reduce_group(const reduce_kind kind, T *root, const rows_of_outputs 
 {
     V v[VECTOR_LANES][MOST_PARTS];
     start_outputs(kind, v, width);
-    const int64_t each = kind.close ? SHARING : 1;
-    for (int64_t w = 0; w < width; w += each) {
-        output_lanes o[SHARING];
-        const int64_t some = SMALLER(each, width - w);
-        for (int64_t k = 0; k < some; k++)
-            update_output(kind, &o[k], in[0].x + (w + k) * in[0].down, in[1].x + (w + k) * in[1].down, n);
-        for (int64_t k = 0; k < some; k++) join_output(kind, &o[k], v[w + k], n);
+    for (int64_t w = 0; w < width; w++) {
+        output_lanes o;
+        update_output(kind, &o, in[0].x + w * in[0].down, in[1].x + w * in[1].down, n);
+        join_output(kind, &o, v[w], n);
     }
     join_outputs(kind, v, root);
 }

@@ -131,14 +131,14 @@ static panel panel_of_output(const reduce_work *j, const panel *p, int64_t w)
 static __attribute__((noinline)) void finish_again(const reduce_work *j, const panel *p,
                                                    const thread_memory *r, int threads, int k, T *state)
 {
-    T factor[REDUCE_LANES], scaled[MOST_PARTS * REDUCE_LANES];
+    T factor[REDUCE_LANES], scaled[MOST_PARTS * REDUCE_LANES] = { 0 };
     const bool twice = is_row(j, k, OP_var);
     set_factors(factor, j, k, state, p->width);
     j->row[k]->results(state, state, p->width, j->n);
     if (j->grouped)
         for (int64_t w = 0; w < p->width; w++) {
             const panel one = panel_of_output(j, p, w);
-            reduce_scaled(j, &one, r, threads, k, factor + w, scaled + w);
+            if (factor[w] != 1) reduce_scaled(j, &one, r, threads, k, factor + w, scaled + w);
         }
     else reduce_scaled(j, p, r, threads, k, factor, scaled);
     j->row[k]->results(scaled, scaled, p->width, j->n);

@@ -196,7 +196,7 @@ static int64_t panel_width(const reduce_work *j, int threads)
     const int64_t least = j->adjacent ? 16 : 1;
     int64_t width = j->grouped ? LANES : 1;
     if (j->adjacent) width = j->n > COPIED_ROWS && j->n <= FEW_ELEMENTS ? REDUCE_LANES / 2 : REDUCE_LANES;
-    while (width > least && count_panels(j, width) < 2 * threads) width /= 2;
+    while (threads > 1 && width > least && count_panels(j, width) < 2 * threads) width /= 2;
     return width;
 }
 

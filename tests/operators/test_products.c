@@ -118,10 +118,29 @@ static void tall(duet_dtype type)
                                : "products of many rows and few columns, f64");
 }
 
+static void column(int64_t m, int64_t k, enum view how)
+{
+    duet_matrix *whole, *a = random_view(&gen, how, DUET_F32, 2, (int64_t[]){ m, k }, -1, 1, &whole),
+                        *b = random_matrix(&gen, DUET_F32, 2, (int64_t[]){ k, 1 }, -1, 1),
+                        *bias = random_matrix(&gen, DUET_F32, 1, (int64_t[]){ 1 }, -1, 1),
+                        *to = random_matrix(&gen, DUET_F32, 2, (int64_t[]){ m, 1 }, -1, 1);
+    for (int p = 0; p < places && a && b && bias && to; p++) {
+        const char *why = NULL;
+        DUET_ON(place[p]) why = oracle_refutes(to, duet_relu(duet_bias_add(duet_matmul(a, b), bias)));
+        CHECK(!why, "%lld x %lld by 1 on %s: %s", (long long)m, (long long)k, place_name(place[p]), why);
+    }
+    if (whole != a) duet_free(&whole);
+    duet_free(&a, &b, &bias, &to);
+}
+
 /* One column, on both sides of the limits from which a warp sums each row. */
 static void columns(void)
 {
-    for (int i = 0; i < 4; i++) one(DUET_F32, 2044 + rng_below(&gen, 8), 2046 + rng_below(&gen, 8), 1);
+    column(2048, 2049, VIEW_NONE);
+    column(2051, 2052, VIEW_NONE);
+    column(2048, 2052, VIEW_TRANSPOSED);
+    column(2047, 2049, VIEW_TRANSPOSED);
+    column(2048, 2048, VIEW_NONE);
     tap_point("products of many long rows and a column");
 }
 
