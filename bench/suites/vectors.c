@@ -302,8 +302,8 @@ static bool handwritten_is_correct(trial *t)
     return find_addresses(t);
 }
 
-/* Calls Duet until the driver has compiled the kernel of a formula, in the background. Peers compile theirs
- * before they are timed, too. */
+/* Calls Duet for so long that the driver can compile the kernel of a formula in the background. Peers compile
+ * theirs before they are timed, too. */
 static bool settle(trial *t)
 {
     const double start = now();

@@ -15,6 +15,13 @@ enum { FORMULA_AHEAD = 4 };
 enum { FORMULA_AHEAD = 1 };
 #endif
 
+/* Does a formula compute an operand here? */
+#ifdef OPERAND
+enum { IS_OPERAND = true };
+#else
+enum { IS_OPERAND = false };
+#endif
+
 #ifdef T_f64
 #define RESULT(x) "=d"(x)
 #define GIVEN(x)  "d"(x)

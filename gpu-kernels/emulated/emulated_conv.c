@@ -93,7 +93,7 @@ static double cost_of(const step *s, tiling k, int rows, int columns, int pixels
 
 static region measured(const step *s, tiling k, int down, int across)
 {
-    const int64_t *out = s->out[0].at.size, by = by_of(k);
+    const int64_t by = by_of(k);
     const int rows = down * k.lines * k.shifts, columns = across * 8, planes = k.slots == 4 ? 1 : k.slots / 4;
     region r = { down, across, .lines = rows + 2, .pitch = columns + 2, .cost = INFINITY };
     const int pixels = r.lines * r.pitch;

@@ -143,7 +143,7 @@ static cudaError_t run_column(const product_args *a, const step *s, joined *j, c
     t.m = 1;
     t.n = a->m;
     t.bias_stride = 0;
-    t.b_is_there = !(j && j->first) && !may_be_written(w, t.b, &s->in[0].at);
+    t.b_is_there = !may_be_written(w, t.b, &s->in[0].at);
     return run_matvec(&t, 0, j, q);
 }
 
@@ -256,7 +256,6 @@ cudaError_t product_join(const step *s, joined *j, const frame *f, const workspa
 {
     product_args a = product_args_of(s, f, w);
     a.out = joined_out(j, a.out);
-    if (j && j->first) a.b_is_there = false; /* the previous kernel may write what the program reads */
     if (layout_count(&s->out[0].at) == 0) return cudaSuccess;
     if (product_is_thin(s)) return run_matvec(&a, 1, j, q);
     if (product_is_column(s)) return run_column(&a, s, j, w, q);

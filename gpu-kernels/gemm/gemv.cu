@@ -5,11 +5,7 @@
 namespace
 {
 
-#ifdef OPERAND
-enum { EACH = 4 }; /* a formula may have several operands */
-#else
-enum { EACH = 8 };
-#endif
+enum { EACH = IS_OPERAND ? 4 : 8 }; /* a formula may have several operands */
 enum { COLUMNS = 4, ACROSS = 2, DOWN = GEMV_THREADS / ACROSS, WARPS = GEMV_THREADS / 32 };
 
 struct alignas(COLUMNS * sizeof(T)) quad {
@@ -63,10 +59,11 @@ template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) gemv(ARGUMENT(product_args) 
     const int half = threadIdx.x % ACROSS, first = threadIdx.x / ACROSS,
               left = blockIdx.x * (ACROSS * COLUMNS);
     quad w[EACH], sum[ROWS] = {};
-    if (s.b_is_there) load<WIDE>(w, s, first, left + half * COLUMNS);
+    const bool early = !IS_OPERAND && s.b_is_there; /* a formula's operands may not be there */
+    if (early) load<WIDE>(w, s, first, left + half * COLUMNS);
     take_turn();
     let_next_begin();
-    if (!s.b_is_there) load<WIDE>(w, s, first, left + half * COLUMNS);
+    if (!early) load<WIDE>(w, s, first, left + half * COLUMNS);
     take<ROWS>(sum, w, s, first);
     for (int k0 = first + EACH * DOWN; k0 < s.k; k0 += EACH * DOWN) {
         load<WIDE>(w, s, k0, left + half * COLUMNS);

@@ -178,10 +178,10 @@ void formula_spend(duet_expr e, const char *site);
 void *formulas_apart(void);
 void formulas_back(void *own);
 
-/* Placeholders for the patterns of fused.def. which: 0, 1, 2, ... Shape rules need the sizes;
- * operands that match may have others. */
+/* Placeholders for the patterns of fused.def: operand 0, 1, 2, ..., and the only number. Shape rules need the
+ * sizes; operands that match may have others. */
 duet_expr hole_operand(int which, int rank, const int64_t *size);
-duet_expr hole_number(int which);
+duet_expr hole_number(void);
 
 /* FREED, if a matrix of f was */
 duet_status formula_lives(const char *who, const formula *f);

@@ -114,12 +114,11 @@ duet_expr hole_operand(int which, int rank, const int64_t *size)
     return handle_of(n);
 }
 
-duet_expr hole_number(int which)
+duet_expr hole_number(void)
 {
     arena *a = arena_mine();
     node *n = a ? arena_push(a, KIND(OP_HOLE_NUMBER, DUET_F32, 0, NODE_WEAK), NULL) : NULL;
     if (!n) return no_room(a ? DUET_ARENA_FULL : DUET_NO_MEMORY);
-    n->attr.hole.which = which;
     words_put(a, n, NULL);
     return handle_of(n);
 }

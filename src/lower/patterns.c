@@ -32,7 +32,7 @@ static const int64_t any_size[] = { 7, 7, 7, 7 }, filter_size[] = { 7, 7, 3, 3 }
 #define Z       W
 #define IMAGES  hole_operand(0, 4, any_size)
 #define FILTERS hole_operand(2, 4, filter_size)
-#define S       hole_number(0)
+#define S       hole_number()
 static duet_status patterns_make(void)
 {
 #define DUET_FINISHED(name, formula, ...) TRY(pattern_make(&epilogue_patterns[EPILOGUE_##name], formula));

@@ -111,6 +111,8 @@ static void print_program(FILE *out, const program *p, const layout *first)
     print_names(out, p, is_reduction);
 }
 
+static bool joins_next(const plan *p, int i) { return p->steps[i].joins && p->machine->joins(&p->steps[i]); }
+
 static void print_step(printer *a, int i)
 {
     FILE *out = a->out;
@@ -129,7 +131,7 @@ static void print_step(printer *a, int i)
     }
     const char *algorithm = a->p->machine->algorithm(s);
     if (algorithm) fprintf(out, "; %s", algorithm);
-    if (s->joins && a->p->machine->joins(s))
+    if (joins_next(a->p, i) && !(i > 0 && joins_next(a->p, i - 1)))
         fprintf(out, "; with machine code, also computes step %d", i + 2);
     if (s->nums && s->kernel != KERNEL_PROGRAM) print_count(out, s->nums, "number");
     fprintf(out, "; %.3g bytes, %.3g flops, %.3g us expected\n", s->bytes, s->flops,

@@ -72,14 +72,13 @@ static int input_of(const plan *p, const step *s, int slot, int64_t count)
     return uses == 1 ? found : -1;
 }
 
-/* Does a program compute an operand of a product? The previous step does not join the program. */
-static bool is_before_product(const plan *p, int i)
+/* Does a program compute an operand of a product? The program may also follow another product: if that
+ * computes it, this join is not tried. */
+static bool is_before_product(const step *s)
 {
-    const step *s = &p->steps[i];
     const operand *out = &s->out[0];
-    return (i == 0 || !s[-1].joins) && s[1].kernel == OP_matmul && s[1].outs == 1 &&
-           dtype_is_f32_or_f64(out->at.type) && s[1].out[0].at.type == out->at.type &&
-           is_map(s, out->at.type, layout_count(&out->at));
+    return s[1].kernel == OP_matmul && s[1].outs == 1 && dtype_is_f32_or_f64(out->at.type) &&
+           s[1].out[0].at.type == out->at.type && is_map(s, out->at.type, layout_count(&out->at));
 }
 
 /* Does only the next step need the result of step i? The next step may write its own to
@@ -95,7 +94,7 @@ void plan_find_joins(plan *p)
 {
     for (int i = 0; i + 1 < p->count && p->machine->run_joined; i++) {
         step *s = &p->steps[i];
-        if ((is_followed(s) || is_before_product(p, i)) && is_for_next(p, i))
+        if ((is_followed(s) || is_before_product(s)) && is_for_next(p, i))
             s->joins = (uint8_t)(1 + input_of(p, s + 1, s->out[0].slot, layout_count(&s->out[0].at)));
     }
 }

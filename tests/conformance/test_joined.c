@@ -54,10 +54,18 @@ static duet_matrix *filled(duet_dtype type, int rank, const int64_t *size)
 }
 
 #ifdef FAKE_CUDA
-enum { FEW = 12, SOME = 40, MANY = 60, SIDE = 9 };
+enum { FEW = 12, SOME = 40, MANY = 60, SIDE = 9, LONG = 0 };
 #else
-enum { FEW = 130, SOME = 300, MANY = 700, SIDE = 40 };
+enum { FEW = 130, SOME = 300, MANY = 700, SIDE = 40, LONG = 8 }; /* LONG: percent */
 #endif
+
+/* A warp sums each row. */
+static void choose_column(problem *p)
+{
+    p->m = 2048 + draw(100);
+    p->k = 2049 + draw(100);
+    p->n = 1;
+}
 
 /* Chooses sizes for each kind of kernel: one or two rows; few columns; few columns and many rows; few rows.
  * With DUET_MATH_SPLIT also large tiles. */
@@ -81,6 +89,7 @@ static void choose_sizes(problem *p, bool split)
         p->n = (p->n + 3) / 4 * 4;
         p->k = (p->k + 3) / 4 * 4;
     }
+    if (!split && chance(LONG)) choose_column(p);
 }
 
 static void make_product(problem *p, bool split)
@@ -144,6 +153,7 @@ static void make_of_formula(problem *p)
         p->k = (p->k + 3) / 4 * 4;
         p->n = (p->n + 3) / 4 * 4;
     }
+    if (!p->side && chance(LONG)) choose_column(p);
     p->rank = 2;
     p->size[0] = !p->side ? p->m : p->turned ? p->n : p->k;
     p->size[1] = p->side && !p->turned ? p->n : p->k;
