@@ -60,8 +60,8 @@ template <int N> static __device__ __forceinline__ void apply_formula(T *x, int6
 #endif
 
 /* Reads element e of an operand that begins at p, or a vector of elements that begins with it; or computes
- * them by the formula. Returns zeros if they are not in bounds. The formula then computes the first elements
- * instead: without branches, the reads for several vectors overlap. The operand is not empty. */
+ * them by the formula. Returns zeros if they are not in bounds. The formula is then evaluated at element 0, and
+ * its result discarded: without branches, the reads for several vectors overlap. The operand is not empty. */
 template <typename V> static __device__ __forceinline__ V operand_at(const void *p, int64_t e, bool in_bounds)
 {
 #ifdef OPERAND

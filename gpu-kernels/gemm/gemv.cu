@@ -5,7 +5,7 @@
 namespace
 {
 
-enum { EACH = IS_OPERAND ? 4 : 8 }; /* a formula may have several operands */
+enum { EACH = IS_OPERAND ? 4 : 8 }; /* fewer with a formula, whose operands need registers, too */
 enum { COLUMNS = 4, ACROSS = 2, DOWN = GEMV_THREADS / ACROSS, WARPS = GEMV_THREADS / 32 };
 
 struct alignas(COLUMNS * sizeof(T)) quad {
@@ -59,7 +59,7 @@ template <int ROWS, bool WIDE> KERNEL(GEMV_THREADS) gemv(ARGUMENT(product_args) 
     const int half = threadIdx.x % ACROSS, first = threadIdx.x / ACROSS,
               left = blockIdx.x * (ACROSS * COLUMNS);
     quad w[EACH], sum[ROWS] = {};
-    const bool early = !IS_OPERAND && s.b_is_there; /* a formula's operands may not be there */
+    const bool early = !IS_OPERAND && s.b_is_there; /* the previous kernel may write a formula's operands */
     if (early) load<WIDE>(w, s, first, left + half * COLUMNS);
     take_turn();
     let_next_begin();

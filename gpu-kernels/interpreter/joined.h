@@ -31,7 +31,8 @@ enum joined_file {
 /* The program that follows a product, or that computes its operand. */
 typedef struct joined {
     const step *program; /* its step */
-    bool first; /* it computes the product's input `given`; else its own input `given` is the product */
+    bool
+        first; /* true: it computes input `given` of the product; false: the product is its own input `given` */
     int given;
     const frame *f;
     const workspace *w;

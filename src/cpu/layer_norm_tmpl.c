@@ -285,7 +285,8 @@ static void prefetch_row(const T *x, int64_t n)
     for (int64_t i = 0; i < n; i += line) __builtin_prefetch(x + i, 0, 2);
 }
 
-/* The states of at most LANES rows that fit into a block. Prefetches their results if `out` is not NULL. */
+/* Reduces at most LANES rows, each of at most one block. If `out` is not NULL, prefetches the memory to which
+ * their results will be written. */
 static void reduce_together(states_of_rows *s, const T *const x[], const T *out, int64_t count, int64_t n)
 {
     const reduce_kind mean = REDUCE_KIND(mean, -K(0)), var = MOMENT_KIND(var);
@@ -304,8 +305,8 @@ static void reduce_together(states_of_rows *s, const T *const x[], const T *out,
 }
 
 /* Normalises some rows that are reduced together. If they are not short, the function prefetches their results
- * while it reduces them, and the next rows while it normalises them. Reading some rows and then writing some
- * would be slow from memory. */
+ * while it reduces them, and the next rows while it normalises them. Without prefetching, this is slower than
+ * one row at a time if the rows are in memory. */
 static void normalize_rows(const layer_norm_work *j, int64_t from, int64_t count, row_iterator *at)
 {
     const bool prefetched = j->n > SHORT_ROW && row_stride(&j->rows) == 1;

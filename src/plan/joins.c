@@ -47,7 +47,7 @@ static bool is_followed(const step *s)
     return is_product(s) && is_map(s + 1, s->out[0].at.type, layout_count(&s->out[0].at));
 }
 
-/* Are all elements of a dense matrix its operands, in rows or in columns? */
+/* Does the operand contain every element of a dense matrix, in row-major or column-major order? */
 static bool is_whole(const layout *l, int64_t count)
 {
     layout columns = *l;
@@ -58,7 +58,7 @@ static bool is_whole(const layout *l, int64_t count)
     return l->rank == 2 && layout_count(l) == count && (layout_is_dense(l) || layout_is_dense(&columns));
 }
 
-/* The input that is the result in this slot, of `count` elements, or -1 if there is none or more than one. */
+/* The input that reads all `count` elements of this slot, or -1 if no input or more than one reads the slot. */
 static int input_of(const plan *p, const step *s, int slot, int64_t count)
 {
     int found = -1, uses = 0;
@@ -72,8 +72,8 @@ static int input_of(const plan *p, const step *s, int slot, int64_t count)
     return uses == 1 ? found : -1;
 }
 
-/* Does a program compute an operand of a product? The program may also follow another product: if that
- * computes it, this join is not tried. */
+/* Does a program compute an operand of a product? If the kernel of a preceding product computes the program, the
+ * machine does not try this join. */
 static bool is_before_product(const step *s)
 {
     const operand *out = &s->out[0];

@@ -23,8 +23,8 @@ static const char *const names[] = { "product", "convolution", "product of a for
 static int statements[KINDS], joined[KINDS];
 
 /* size: of the formula, with `rank` axes. operand: of the formula; its layouts broadcast to that size. a and b
- * are the factors, or images and filters. A product of a formula has it instead of factor `side`, transposed if
- * `turned`; a is its first operand. */
+ * are the factors, or images and filters. OF_FORMULA: the formula replaces factor `side` of the product. `turned`:
+ * the formula is transposed. a is its first operand. */
 typedef struct problem {
     enum kind kind;
     duet_dtype type;
@@ -59,7 +59,7 @@ enum { FEW = 12, SOME = 40, MANY = 60, SIDE = 9, LONG = 0 };
 enum { FEW = 130, SOME = 300, MANY = 700, SIDE = 40, LONG = 8 }; /* LONG: percent */
 #endif
 
-/* A warp sums each row. */
+/* Chooses sizes for the kernel in which a warp sums each row. */
 static void choose_column(problem *p)
 {
     p->m = 2048 + draw(100);
@@ -140,7 +140,7 @@ static void make_convolution(problem *p)
     memcpy(p->size, size, sizeof size);
 }
 
-/* With many elements that are each used once, in a row or two, or in few columns. */
+/* Chooses products whose kernel reads each element of the formula once: one or two rows, or few columns. */
 static void make_of_formula(problem *p)
 {
     p->type = chance(70) ? DUET_F32 : DUET_F64;
