@@ -59,9 +59,10 @@ static __device__ __forceinline__ T formula_of(T x, int64_t e) { return x; }
 template <int N> static __device__ __forceinline__ void apply_formula(T *x, int64_t e) {}
 #endif
 
-/* Reads element e of an operand that begins at p, or a vector of elements that begins with it; or computes
- * them by the formula. Returns zeros if they are not in bounds. The formula is then evaluated at element 0, and
- * its result discarded: without branches, the reads for several vectors overlap. The operand is not empty. */
+/* Reads element e of an operand that begins at p, or a vector of elements that begins with it; or
+ * computes them by the formula. Returns zeros if they are not in bounds. The formula is then evaluated at
+ * element 0, and its result discarded: without branches, the reads for several vectors overlap. The
+ * operand is not empty. */
 template <typename V> static __device__ __forceinline__ V operand_at(const void *p, int64_t e, bool in_bounds)
 {
 #ifdef OPERAND

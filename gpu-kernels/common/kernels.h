@@ -65,8 +65,8 @@ cudaError_t launch_step(const step *s, const frame *f, const workspace *w, cudaS
 /* Can launch_joined launch anything, on this card and with this DUET_JIT? */
 bool kernels_join(void);
 
-/* May a program compute this operand of a product? The kernels for one or two rows, for few columns and for one
- * column read each element of it once. The others would run the program many times. */
+/* May a program compute this operand of a product? The kernels for one or two rows, for few columns and
+ * for one column read each element of it once. The others would run the program many times. */
 bool product_takes_program(const step *s, int input);
 
 /* Launches a step s and the next one, `then`, as one kernel (step.joins). Sets *done to

@@ -1,7 +1,7 @@
 /* joined.h - products and convolutions that apply a program to their results before they store them, and
- * products that compute an operand by a program instead of reading it. nvcc compiles their kernels to PTX with
- * a placeholder for the formula (formula.cuh); the driver compiles it for one program, as compiled_kernels.h
- * says. Needs compute capability 9.0. Below, "product" also means a convolution. */
+ * products that compute an operand by a program instead of reading it. nvcc compiles their kernels to PTX
+ * with a placeholder for the formula (formula.cuh); the driver compiles it for one program, as
+ * compiled_kernels.h says. Needs compute capability 9.0. Below, "product" also means a convolution. */
 #ifndef JOINED_H
 #define JOINED_H
 
@@ -31,8 +31,7 @@ enum joined_file {
 /* The program that follows a product, or that computes its operand. */
 typedef struct joined {
     const step *program; /* its step */
-    bool
-        first; /* true: it computes input `given` of the product; false: the product is its own input `given` */
+    bool first; /* it computes input `given` of the product; if not, its input `given` is the product */
     int given;
     const frame *f;
     const workspace *w;
@@ -53,11 +52,12 @@ typedef struct product_launch_args {
     size_t bytes;
 } product_launch_args;
 
-/* Launches a product. With a program (j is not NULL), launches the joined kernel if it is ready, and otherwise
- * nothing. */
+/* Launches a product. With a program (j is not NULL), launches the joined kernel if it is ready, and
+ * otherwise nothing. */
 cudaError_t product_start(const product_launch_args *l, joined *j, cudaStream_t q);
 
-/* Returns where the joined kernel writes: `out`, or the output of the program that follows. Both are dense. */
+/* Returns where the joined kernel writes: `out`, or the output of the program that follows. Both are
+ * dense. */
 static inline void *joined_out(const joined *j, void *out)
 {
     return j && !j->first ? j->f->data[j->program->out[0].slot] : out;

@@ -142,9 +142,9 @@ typedef struct step {
     /* the machine's choice among its kernels, which depends only on the step; 0: not chosen yet */
     uint8_t choice;
     bool again; /* it computes values a second time, to save memory */
-    /* Not 0: this is a product or convolution, and the next step is an element-wise program; or this is such
-     * a program, and the next step a product. Only the next step reads the result, as its input joins - 1. The
-     * result is dense, and so is a program's output. See machine.run_joined */
+    /* Not 0: this is a product or convolution, and the next step is an element-wise program; or this is
+     * such a program, and the next step a product. Only the next step reads the result, as its input
+     * joins - 1. The result is dense, and so is a program's output. See machine.run_joined */
     uint8_t joins;
     int scratch; /* slot + 1 of memory that the plan gives to the step while it runs; 0: none */
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];

@@ -304,9 +304,9 @@ static void reduce_together(states_of_rows *s, const T *const x[], const T *out,
     join_outputs(var, moments, s->moments);
 }
 
-/* Normalises some rows that are reduced together. If they are not short, the function prefetches their results
- * while it reduces them, and the next rows while it normalises them. Without prefetching, this is slower than
- * one row at a time if the rows are in memory. */
+/* Normalises some rows that are reduced together. If they are not short, the function prefetches their
+ * results while it reduces them, and the next rows while it normalises them. Without prefetching, this is
+ * slower than one row at a time if the rows are in memory. */
 static void normalize_rows(const layer_norm_work *j, int64_t from, int64_t count, row_iterator *at)
 {
     const bool prefetched = j->n > SHORT_ROW && row_stride(&j->rows) == 1;

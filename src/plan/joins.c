@@ -1,5 +1,5 @@
-/* joins.c - finds steps whose result only the next step reads: products and convolutions before an element-wise
- * program, and such programs before a product. A machine may compute both in one kernel
+/* joins.c - finds steps whose result only the next step reads: products and convolutions before an
+ * element-wise program, and such programs before a product. A machine may compute both in one kernel
  * (machine.run_joined). */
 #include "dtype.h"
 #include "plan.h"
@@ -58,7 +58,8 @@ static bool is_whole(const layout *l, int64_t count)
     return l->rank == 2 && layout_count(l) == count && (layout_is_dense(l) || layout_is_dense(&columns));
 }
 
-/* The input that reads all `count` elements of this slot, or -1 if no input or more than one reads the slot. */
+/* The input that reads all `count` elements of this slot, or -1 if no input or more than one reads the
+ * slot. */
 static int input_of(const plan *p, const step *s, int slot, int64_t count)
 {
     int found = -1, uses = 0;
@@ -72,8 +73,8 @@ static int input_of(const plan *p, const step *s, int slot, int64_t count)
     return uses == 1 ? found : -1;
 }
 
-/* Does a program compute an operand of a product? If the kernel of a preceding product computes the program, the
- * machine does not try this join. */
+/* Does a program compute an operand of a product? If the kernel of a preceding product computes the
+ * program, the machine does not try this join. */
 static bool is_before_product(const step *s)
 {
     const operand *out = &s->out[0];

@@ -22,9 +22,9 @@ enum kind { PRODUCT, CONVOLUTION, OF_FORMULA, KINDS };
 static const char *const names[] = { "product", "convolution", "product of a formula" };
 static int statements[KINDS], joined[KINDS];
 
-/* size: of the formula, with `rank` axes. operand: of the formula; its layouts broadcast to that size. a and b
- * are the factors, or images and filters. OF_FORMULA: the formula replaces factor `side` of the product. `turned`:
- * the formula is transposed. a is its first operand. */
+/* size: of the formula, with `rank` axes. operand: of the formula; its layouts broadcast to that size. a and
+ * b are the factors, or images and filters. OF_FORMULA: the formula replaces factor `side` of the product.
+ * `turned`: the formula is transposed. a is its first operand. */
 typedef struct problem {
     enum kind kind;
     duet_dtype type;

@@ -129,8 +129,8 @@ static const struct joined_kernels {
     { JOINED_OPERAND(JOINED_TALL), 8, 8, 2, sizeof(product_args), DUET_F64 },
 };
 
-/* A product's kernel, with a formula of three operands. One is the product, unless the formula computes an operand
- * of the product. */
+/* A product's kernel, with a formula of three operands. One is the product, unless the formula computes an
+ * operand of the product. */
 static void try_joined(const struct joined_kernels *from, int number, bool assembles)
 {
     const uint8_t type = (uint8_t)from->type;
