@@ -205,6 +205,16 @@ static void one_output_block(const reduce_work *j, const panel *p, const thread_
     for (int k = 0; k < j->s->outs; k++) j->row[k]->halve(r->lanes + j->at[k], root + j->at[k], n);
 }
 
+/* ---- groups ---- */
+
+/* Can panels be groups? */
+static bool is_grouped(const reduce_work *j)
+{
+    bool in_place = true;
+    for (int k = 0; k < j->s->ins; k++) in_place &= j->access[k] == IN_PLACE;
+    return in_place && j->direct && !j->adjacent && j->n > 0 && j->n <= REDUCE_BLOCK;
+}
+
 static void group_outputs(const reduce_work *j, const panel *p, int64_t n, T *root)
 {
     for (int k = 0; k < j->s->outs; k++) {

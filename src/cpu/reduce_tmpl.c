@@ -325,14 +325,6 @@ static bool is_direct(const reduce_work *j)
     return reduces_inputs(j->s->program);
 }
 
-/* Can panels be groups? */
-static bool is_grouped(const reduce_work *j)
-{
-    bool in_place = true;
-    for (int k = 0; k < j->s->ins; k++) in_place &= j->access[k] == IN_PLACE;
-    return in_place && j->direct && !j->adjacent && j->n > 0 && j->n <= REDUCE_BLOCK;
-}
-
 static void prepare_work(reduce_work *j, const step *s, const frame *f, interp_code *c)
 {
     j->s = s;

@@ -356,7 +356,9 @@ int main(int argc, char **argv)
         try(gpu ? DUET_GPU : DUET_CPU, (enum kind)(i % KINDS), i % (KINDS + 1) == 0);
     for (int k = 0; k < KINDS; k++) {
         printf("# %s: %d of %d ran with their formula\n", names[k], joined[k], statements[k]);
-        CHECK(!gpu || joined[k] > statements[k] / 6, "%s: %d of %d", names[k], joined[k], statements[k]);
+        /* the fake CUDA's kernels take few of the products of formulas */
+        const int least = statements[k] / (k == OF_FORMULA ? 6 : 3);
+        CHECK(!gpu || joined[k] > least, "%s: %d of %d", names[k], joined[k], statements[k]);
     }
     tap_point("products and convolutions with formulas");
     return tap_end();
