@@ -10,6 +10,7 @@
 #include "host_work.h"
 #include "io.h"
 #include "queue_sync.h"
+#include "split.h"
 #include "status.h"
 #include "thread.h"
 
@@ -63,6 +64,7 @@ void *(duet_stream)(void)
 duet_status(duet_synchronize)(void)
 {
     const thread *t = thread_get();
+    if (unlikely(any_groups())) TRY(groups_synchronize());
     USE_GPUS;
     if (device_absent(t->gpu)) return DUET_OK;
     TRY(deferred_flush());

@@ -75,6 +75,16 @@ DUET_INTEGERS inline DUET_MUST duet_matrix *duet_wrap_device(void *device, duet_
     const int64_t size[] = { 0, (int64_t)n... };
     return duet_wrap_device_shape(device, type, (int)sizeof...(n), size + 1);
 }
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_new_split(duet_group *g, duet_dtype type, int axis, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_new_split_shape(g, type, axis, (int)sizeof...(n), size + 1);
+}
+DUET_INTEGERS inline DUET_MUST duet_matrix *duet_new_replicated(duet_group *g, duet_dtype type, N... n)
+{
+    const int64_t size[] = { 0, (int64_t)n... };
+    return duet_new_replicated_shape(g, type, (int)sizeof...(n), size + 1);
+}
 DUET_INTEGERS inline DUET_MUST duet_matrix *duet_zeros(duet_dtype type, N... n)
 {
     const int64_t size[] = { 0, (int64_t)n... };

@@ -227,8 +227,8 @@ DUET_API void duet_free(duet_matrix **m);
  * Shapes    as duet_new_shape; at least one axis for duet_resize
  * Errors    m is as before. BAD_ARGUMENT: m is NULL or was freed; it is a view, or shares its memory with a
  *           view or a DLPack tensor; it uses memory of the caller or of another library; its structure is
- *           declared. UNSUPPORTED: statements are being recorded, and the recording then fails, or explained
- *           (DUET_EXPLAIN). BAD_SHAPE, and as duet_read and duet_new_shape */
+ *           declared. UNSUPPORTED: m is on a group; statements are being recorded, and the recording then
+ *           fails, or explained (DUET_EXPLAIN). BAD_SHAPE, and as duet_read and duet_new_shape */
 DUET_API DUET_MUST duet_status duet_resize_shape(duet_matrix *m, int rank, const int64_t *size);
 
 /* One entry of an index list, as between NumPy's brackets:
@@ -375,7 +375,7 @@ DUET_API void *duet_device_overwrite(duet_matrix *m);
  * Errors    NULL: NO_DEVICE, DEVICE_ERROR, and those of deferred statements */
 DUET_API void *duet_stream(void);
 
-/* Waits until the GPU has finished all work of this thread. Without a GPU it returns at once.
+/* Waits for all work of this thread on the GPU, and for that of all groups. Without a GPU it returns at once.
  * Errors    DEVICE_ERROR; BAD_ARGUMENT: a statement on the GPU found an index out of bounds */
 DUET_API DUET_MUST duet_status duet_synchronize(void);
 
@@ -410,6 +410,8 @@ DUET_API DUET_MUST duet_expr duet_of_expr(duet_expr e);
 #include <duet/structure.h> /* duet_declare, duet_structure_of */
 
 #include <duet/sparse.h> /* duet_sparse_from_coo, duet_sparse_matmul and so on */
+
+#include <duet/group.h> /* duet_group_local, duet_new_split: several GPUs, several processes */
 
 /* Evaluates e and stores the result in m. The matrix m may occur in e. Consumes e, also on failure.
  * Shapes    the shape of e broadcasts to that of m. The type of e is that of m or promotes to it
@@ -770,9 +772,11 @@ typedef struct duet_counts {
     uint64_t transforms;             /* plans created for Fourier transforms */
     uint64_t copies, copy_bytes;     /* copies between two GPUs that do not go through the host */
     uint64_t evictions;              /* buffers of matrices that were freed on a GPU to make room */
-    uint64_t evicted_bytes; /* their bytes. If the elements were valid nowhere else, `downloads` counts the
+    uint64_t evicted_bytes;  /* their bytes. If the elements were valid nowhere else, `downloads` counts the
                                copy too */
-    uint64_t generated;     /* programs for which machine code was made (docs/environment.md, DUET_JIT) */
+    uint64_t generated;      /* programs for which machine code was made (docs/environment.md, DUET_JIT) */
+    uint64_t exchanges;      /* collective steps of groups that ran, on all ranks of this process */
+    uint64_t exchange_bytes; /* bytes that these steps sent to other ranks */
 } duet_counts;
 DUET_API duet_counts duet_stats(void);
 

@@ -143,12 +143,23 @@ DUET_TYPE_SECOND(duet_wrap_columns, void *)
 DUET_TYPE_SECOND(duet_wrap_const, const void *)
 DUET_TYPE_SECOND(duet_wrap_device, void *)
 DUET_TYPE_SECOND(duet_from_array, const void *)
+/* The list has the type, the axis if there is one, and the sizes. */
+static inline DUET_MUST duet_matrix *duet_new_split_list(duet_group *g, int count, const int64_t *list)
+{
+    return (duet_new_split_shape)(g, (duet_dtype)list[0], (int)list[1], count - 2, list + 2);
+}
+static inline DUET_MUST duet_matrix *duet_new_replicated_list(duet_group *g, int count, const int64_t *list)
+{
+    return (duet_new_replicated_shape)(g, (duet_dtype)list[0], count - 1, list + 1);
+}
 #undef DUET_TYPE_FIRST
 #undef DUET_TYPE_SECOND
 
-#define duet_new(...)   DUET_MATRIX_HERE(duet_new_list, DUET_SIZES(__VA_ARGS__))
-#define duet_zeros(...) DUET_MATRIX_HERE(duet_zeros_list, DUET_SIZES(__VA_ARGS__))
-#define duet_ones(...)  DUET_MATRIX_HERE(duet_ones_list, DUET_SIZES(__VA_ARGS__))
+#define duet_new(...)               DUET_MATRIX_HERE(duet_new_list, DUET_SIZES(__VA_ARGS__))
+#define duet_zeros(...)             DUET_MATRIX_HERE(duet_zeros_list, DUET_SIZES(__VA_ARGS__))
+#define duet_ones(...)              DUET_MATRIX_HERE(duet_ones_list, DUET_SIZES(__VA_ARGS__))
+#define duet_new_split(g, ...)      DUET_MATRIX_HERE(duet_new_split_list, g, DUET_SIZES(__VA_ARGS__))
+#define duet_new_replicated(g, ...) DUET_MATRIX_HERE(duet_new_replicated_list, g, DUET_SIZES(__VA_ARGS__))
 #define duet_full(type, value, ...)                                                                          \
     DUET_MATRIX_HERE(duet_full_shape, type, DUET(value), DUET_SIZES(__VA_ARGS__))
 #define duet_wrap(host, ...)                                                                                 \

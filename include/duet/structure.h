@@ -44,8 +44,9 @@ typedef enum duet_structure {
  * of m that duet_update and the like returned.
  * Shapes    n x n
  * Errors    duet_declare: BAD_ARGUMENT: an element does not have the structure; the text names it; or m
- *           has another structure already, or is a view of a part of a matrix; BAD_SHAPE; as duet_read.
- *           m stays as it was. Others: GENERAL for NULL and for a formula that failed */
+ *           has another structure already, or is a view of a part of a matrix; BAD_SHAPE; UNSUPPORTED:
+ *           m is on a group; as duet_read. m stays as it was. Others: GENERAL for NULL and for a formula that
+ *           failed */
 DUET_API DUET_MUST duet_status duet_declare(duet_matrix *m, duet_structure structure);
 DUET_API duet_structure duet_structure_of(const duet_matrix *m);
 DUET_API duet_structure duet_expr_structure(duet_expr e);

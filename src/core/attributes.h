@@ -110,6 +110,12 @@ typedef struct layer_norm_attributes {
     int32_t axes;                 /* how many of the last axes are a row */
 } layer_norm_attributes;
 
+/* id: of the collective (core/communicator.h). sequence: its number in the statement. Every rank runs the
+ * collectives of a statement in this order. */
+typedef struct collective_attributes {
+    int32_t id, sequence;
+} collective_attributes;
+
 typedef struct random_attributes {
     int32_t distribution, proposal; /* core/random_step.h */
 } random_attributes;
@@ -148,6 +154,7 @@ typedef union attributes {
     einsum_attributes einsum;
     csr_attributes csr;
     layer_norm_attributes layer_norm;
+    collective_attributes collective;
     random_attributes random;
     load_attributes load;
     join_attributes join;

@@ -24,7 +24,8 @@ enum kernel {
 #define DUET_FACTOR2(name, ...) KERNEL_##name, /* the rows of factor.def */
 #define DUET_FACTOR3(name, ...) KERNEL_##name,
 #include <duet/factor.def>
-    KERNELS_ALL
+    KERNELS_ALL,
+    KERNEL_COLLECTIVE = OP_collective
 };
 
 /* Whether a step computes a convolution, or one of its gradients. */
@@ -34,11 +35,13 @@ enum conv_role { NO_CONV, CONV_FORWARD, CONV_INPUT_GRAD, CONV_FILTER_GRAD };
 typedef struct kernel_info {
     const char *name;
     enum conv_role conv;
-    bool may_fail; /* a step may have no result; its caller waits for the status */
+    bool may_fail;      /* a step may have no result; its caller waits for the status */
+    bool is_collective; /* all ranks of a group run the step. They run such steps in the same order */
 } kernel_info;
 extern const kernel_info kernel_infos[KERNELS_ALL];
 
 static inline bool kernel_may_fail(int kernel) { return kernel_infos[kernel].may_fail; }
+static inline bool kernel_is_collective(int kernel) { return kernel_infos[kernel].is_collective; }
 
 /* The epilogue of matmul and conv2d: operators applied to a result before it is written. Each
  * epilogue is a row DUET_FINISHED of fused.def. */
@@ -104,6 +107,9 @@ typedef struct operand {
  *   max_pool2d_grad       in[0] is that of max_pool2d, in[1] the gradient of its result. attr.pool
  *   avg_pool2d_grad       in[0] is the gradient of the result of avg_pool2d. attr.pool
  *   upsample2d            attr.pool; an element of in[0] becomes a window of out
+ *   collective            in[0] and out are of one type. They have the sizes of collective.in and
+ *                         .out of collective_of(attr.collective.id). Every rank of the group runs the step,
+ *                         and waits for the others. RANK_FAILED: another rank failed
  *   random                out has random numbers of the distribution attr.random with the numbers
  *                         of random_step.h. No inputs. out is collapsed, with any strides, f32,
  *                         f64, or i64 for a distribution of integers; a permutation has one axis.
@@ -226,6 +232,8 @@ static inline struct storage *owned_by(const frame *f, int slot)
  * asynchronous: they take effect in the order of a queue.
  *
  * `device` is an index into devices[], of an entry of this machine. */
+#define LINK_NAME 128 /* bytes: those of ncclUniqueId */
+
 typedef struct machine {
     const char *name; /* in texts: "CPU" or "GPU" */
     duet_place place;
@@ -335,6 +343,21 @@ typedef struct machine {
     const char *(*lost)(int device);
     void (*abandon)(int device);
     duet_status (*recover)(int device);
+
+    /* Connections of a device to those of the other ranks of a group. Collective steps use them. If the
+     * machine has none, all functions are NULL, and such steps exchange elements in host memory.
+     *     link_name    writes a new name. One rank calls it, and sends the name to all others
+     *     connect      every rank calls it at the same time, in its own thread. *link is the connection.
+     *                  Errors: NO_DEVICE: the library is missing; DEVICE_ERROR; RANK_FAILED after `seconds`
+     *     disconnect   ends it. failed: without waiting for other ranks
+     *     link_check   RANK_FAILED or DEVICE_ERROR: an exchange has failed. OK: none has failed so far
+     *     link_info    prints a line about the library, and how these devices are connected */
+    duet_status (*link_name)(char name[LINK_NAME]);
+    duet_status (*connect)(int device, const char name[LINK_NAME], int rank, int ranks, double seconds,
+                           void **link);
+    void (*disconnect)(void *link, bool failed);
+    duet_status (*link_check)(void *link);
+    void (*link_info)(FILE *out, const int device[], int count);
 } machine;
 
 static inline size_t step_scratch(const machine *m, const step *s) { return m->scratch ? m->scratch(s) : 0; }

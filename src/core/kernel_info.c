@@ -22,6 +22,7 @@ const kernel_info kernel_infos[KERNELS_ALL] = {
     [KERNEL_RANDOM] = { .name = "random" },
     [KERNEL_LAYER_NORM] = { .name = "layer_norm" },
     [KERNEL_BATCHED] = { .name = "batched matmul" },
+    [KERNEL_COLLECTIVE] = { .name = "collective", .is_collective = true },
 #define DUET_FACTOR2(name_, ...) [KERNEL_##name_] = { .name = #name_ },
 #define DUET_FACTOR3             DUET_FACTOR2
 #include <duet/factor.def>

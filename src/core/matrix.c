@@ -123,8 +123,14 @@ static inline duet_status bring_matrix(const duet_matrix *m, int device, enum us
     return st;
 }
 
+duet_status matrix_bring_unsplit(const duet_matrix *m, int device, enum use use, int queue)
+{
+    return bring_matrix(m, device, use, queue, false);
+}
+
 duet_status matrix_bring(const duet_matrix *m, int device, enum use use, int queue)
 {
+    if (unlikely(m->storage->split != NULL)) return split_bring(m, device, use, queue);
     return bring_matrix(m, device, use, queue, false);
 }
 

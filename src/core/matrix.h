@@ -56,6 +56,7 @@ typedef struct storage {
     buffer_usage first;        /* on the default GPU */
     buffer_usage *others;      /* on the devices after it; NULL until one of them has a buffer */
     struct lost_part *lost_parts;
+    struct split *split;   /* of a matrix on a group: split.h; or NULL */
     struct lender *lender; /* what to call when the memory of others is no longer used; or NULL */
     const char *site;      /* of a constant storage: the source line that created its first matrix; or NULL */
 } storage;
@@ -193,6 +194,10 @@ struct duet_matrix {
  * A writer calls matrix_wrote once the work is queued, or matrix_write_failed if it failed halfway.
  * Until then the valid buffers stay as they were. A writer on the host that fails calls matrix_end_write. */
 duet_status matrix_bring(const duet_matrix *m, int device, enum use use, int queue);
+/* matrix_bring_unsplit: the same, for the buffers of the storage only. split_bring (split.c): the same, for a
+ * storage with parts on a group. */
+duet_status matrix_bring_unsplit(const duet_matrix *m, int device, enum use use, int queue);
+duet_status split_bring(const duet_matrix *m, int device, enum use use, int queue);
 /* The same for elements of which some may be lost: their values are arbitrary. */
 duet_status matrix_bring_lost(const duet_matrix *m, int device, enum use use, int queue);
 /* Meaningful only if there is a buffer. */

@@ -8,6 +8,7 @@
 #include "pool.h"
 #include "queue_sync.h"
 #include "spin_lock.h"
+#include "split.h"
 #include "storage_state.h"
 #include <stdlib.h>
 #include <string.h>
@@ -220,6 +221,7 @@ static storage *storage_new(size_t bytes, void *host)
     b->constant = false;
     b->loans = 0;
     b->lender = NULL;
+    b->split = NULL;
     b->site = NULL;
     b->copies = 0;
     b->accrued_cost = 0;
@@ -299,6 +301,26 @@ duet_matrix *matrix_new(const char *who, duet_dtype type, int rank, const int64_
 {
     if (shape_check(who, type, rank, size) != DUET_OK) return NULL;
     return dense_matrix(type, rank, size, NULL);
+}
+
+static void end_split(void *context)
+{
+    split *s = context;
+    s->end(s);
+}
+
+duet_matrix *matrix_of_split(split *s)
+{
+    lender *l = malloc(sizeof *l);
+    duet_matrix *m = l ? matrix_new("duet_new_split", s->type, s->whole.rank, s->whole.size) : NULL;
+    if (!m) {
+        free(l);
+        return NULL;
+    }
+    *l = (lender){ NULL, end_split, s };
+    m->storage->split = s;
+    m->storage->lender = l;
+    return m;
 }
 
 duet_matrix *(duet_new_shape)(duet_dtype type, int rank, const int64_t *size)

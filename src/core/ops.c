@@ -54,6 +54,7 @@ const op_info op_infos[OPS_ALL] = {
 #define DUET_CALL2(name, options, types, needs, shape, doc) DUET_CALL(name, 2, TYPES_##types, doc)
 #define DUET_CALL3(name, options, types, needs, shape, doc) DUET_CALL(name, 3, TYPES_##types, doc)
 #include <duet/ops.def>
+    [OP_collective] = { "collective", "elements move between ranks", KIND_DEF, 2, OP_ANY_TYPES },
     [OP_LEAF] = { "leaf", "a matrix", KIND_LEAF, 0, 0 },
     [OP_NUMBER] = { "number", "a number", KIND_LEAF, 0, 0 },
     [OP_HOLE] = { "hole", "any operand", KIND_LEAF, 0, 0 },

@@ -20,6 +20,7 @@ enum op {
 #define DUET_CALL2           DUET_MAP1
 #define DUET_CALL3           DUET_MAP1
 #include <duet/ops.def>
+    OP_collective, /* not a row: elements move between the ranks of a group (core/communicator.h) */
     OPS,
     /* not rows: the leaves of a formula */
     OP_LEAF = OPS, /* a matrix */

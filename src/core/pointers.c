@@ -79,6 +79,9 @@ duet_status matrix_lend_to_others(const char *who, const duet_matrix *m, int dev
 {
     TRY(matrix_check(who, m));
     storage *b = m->storage;
+    if (b->split)
+        return fail(DUET_UNSUPPORTED,
+                    "%s: m is on a group, so others cannot share its memory; use a copy of m", who);
     __atomic_add_fetch(&b->loans, 1, __ATOMIC_SEQ_CST);
     *p = pointer(who, m, device, use);
     if (*p) __atomic_or_fetch(&b->exported, (uint16_t)(1u << device), __ATOMIC_RELAXED);

@@ -2,6 +2,7 @@
 #include "status.h"
 #include "c_locale.h"
 #include "thread.h"
+#include <duet/transport.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
@@ -75,6 +76,8 @@ duet_status error_becomes(duet_status s)
 }
 
 void duet_error_at(const char *site) { fail_at(thread_get()->status, site); }
+
+duet_status duet_fail(duet_status s, const char *text) { return fail(s, "%s", text ? text : ""); }
 
 const char *duet_error(void) { return thread_get()->text; }
 

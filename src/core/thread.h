@@ -37,6 +37,7 @@ typedef struct thread {
     uint32_t uses_of_gpus;    /* core/device_use.h */
     duet_counts counted;      /* written by this thread only; all may read it */
     const char *site;         /* source position of the statement that runs, or NULL */
+    bool explains_rank;       /* plans are printed without the formula, which src/group has printed */
     FILE *explaining;         /* if not NULL, statements write their plans here instead of running */
     struct scratch_reserve *scratch_reserve; /* of the recording that runs, or NULL: core/scratch.h */
     struct duet_recording *recording;        /* statements are added to it, unless NULL: replay/record.h */

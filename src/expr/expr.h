@@ -50,6 +50,7 @@ typedef union node_attributes {
     int32_t offset[2];              /* of diagonal_of */
     cast_attributes cast;
     solver_attributes solver;
+    collective_attributes collective;
     triangle_attributes triangle;
     einsum_attributes einsum;
     csr_words csr;

@@ -21,6 +21,7 @@ static int attrs_of(enum op op)
 #define DUET_CALL2 DUET_DEF1
 #define DUET_CALL3 DUET_DEF1
 #include <duet/ops.def>
+    case OP_collective: return sizeof(collective_attributes) / sizeof(int32_t);
     case OP_HOLE:
     case OP_HOLE_NUMBER: return 1;
     default: return 0;

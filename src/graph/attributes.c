@@ -8,6 +8,7 @@ typedef void reader(const node *n, attributes *a);
 
 static void read_plain(const node *n, attributes *a) {}
 static void read_reduce(const node *n, attributes *a) { a->reduce = n->attr.reduce; }
+static void read_collective(const node *n, attributes *a) { a->collective = n->attr.collective; }
 static void read_hole(const node *n, attributes *a) { a->hole = n->attr.hole; }
 static void read_axis(const node *n, attributes *a) { a->index = n->attr.index; }
 static void read_type(const node *n, attributes *a) { a->cast = n->attr.cast; }
@@ -116,6 +117,7 @@ static reader *const readers[OPS_ALL] = {
 #define DUET_CALL2                    DUET_DEF1
 #define DUET_CALL3                    DUET_DEF1
 #include <duet/ops.def>
+    [OP_collective] = read_collective,
     [OP_HOLE] = read_hole,
     [OP_HOLE_NUMBER] = read_hole,
 };

@@ -131,6 +131,9 @@ static void find_uses(fitter *f, const needs *n)
         }
 }
 
+/* Must the job run only once? */
+static bool is_unique(const job *j) { return kernel_may_fail(j->kernel) || kernel_is_collective(j->kernel); }
+
 /* May it be worth dropping v? The result is larger for better candidates, 0 for no. */
 static double promise_of(const fitter *f, int v)
 {
@@ -138,7 +141,7 @@ static double promise_of(const fitter *f, int v)
     const int made = l->job_of[v];
     if (!can_drop(l, v) || f->d.after[v] != KEPT || f->next[v] == INT_MAX || f->next[v] - f->before[v] < 2)
         return 0;
-    if (kernel_may_fail(l->jobs[made].kernel)) return 0;
+    if (is_unique(&l->jobs[made])) return 0;
     return (double)temporary_bytes(l, v) * (f->next[v] - f->before[v]) / (f->seconds[made] + 1e-9);
 }
 
@@ -165,7 +168,7 @@ static int find_candidates(const fitter *f, int found[CANDIDATES])
 static bool needs_copy(const fitter *f, int v)
 {
     return can_drop(f->d.l, v) && f->d.after[v] == KEPT && f->next[v] == INT_MAX &&
-           !kernel_may_fail(f->d.l->jobs[f->d.l->job_of[v]].kernel);
+           !is_unique(&f->d.l->jobs[f->d.l->job_of[v]]);
 }
 
 /* Drops v, and what its second run needs and nothing else keeps. Returns how many values: f->dropped[]. */

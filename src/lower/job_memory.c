@@ -20,6 +20,7 @@ size_t temporary_bytes(const lowering *l, int v)
 bool job_may_fail(const lowering *l, const job *j)
 {
     step s;
+    if (j->kernel >= 0 && kernel_is_collective(j->kernel)) return true;
     if (j->kernel == JOB_JOIN || (j->kernel == KERNEL_PROGRAM && !job_reduces(j))) return false;
     step_make(l, j, NULL, &s);
     return !l->machine->is_sure(&s) || (!lowering_gives_scratch(l) && step_scratch(l->machine, &s) > 0);

@@ -239,7 +239,7 @@ static void print_memory(FILE *out, const plan *p, const statement *s)
 static void print_all(FILE *out, const plan *p, const statement *s)
 {
     printer a = { .out = out, .p = p, .s = s };
-    for (int k = 0; k < s->count; k++) {
+    for (int k = 0; k < s->count && !thread_get()->explains_rank; k++) {
         formula_print(out, s->f, s->to[k].node, &a.names);
         fputc('\n', out);
     }

@@ -115,12 +115,13 @@ static bool take_steps(plan *p, lowering *l, memory *m)
         step *s = &p->steps[p->count];
         if (l->jobs[j].kernel == JOB_JOIN) continue;
         step_make(l, &l->jobs[j], m, s);
-        if (is_empty(s)) continue;
+        if (is_empty(s) && !kernel_is_collective(s->kernel)) continue;
         p->programs[p->count] = l->jobs[j].program;
         l->jobs[j].program = NULL;
         p->derived = m->derived; /* for plan_base_slot; p does not own it yet */
         find_first_write(p, s);
         p->may_fail |= kernel_may_fail(s->kernel);
+        p->collects |= kernel_is_collective(s->kernel);
         const bool has_scratch = take_scratch(p, m, j, s);
         p->is_sure &= p->status == DUET_OK && has_scratch && p->machine->is_sure(s);
         p->count++;

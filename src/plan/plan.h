@@ -42,6 +42,7 @@ typedef struct plan {
     struct partition *partition; /* how the statement can be split; NULL: not examined yet */
     struct streaming *stream; /* of the plan of a part: how all parts are streamed; else NULL. See stream.h */
     bool may_fail;            /* a step may find that there is no result: kernel_may_fail */
+    bool collects;            /* a step is collective */
     derived_slot *derived;    /* slots behind those of the operands */
     int n_derived;
 } plan;
@@ -66,8 +67,12 @@ static inline bool step_writes(const step *s, int slot)
     return false;
 }
 
-/* Must it run at once and by itself? Then it is not deferred, and not part of a CUDA graph. */
-static inline bool plan_runs_alone(const plan *p) { return p->stream || p->may_fail; }
+/* Must it run at once and by itself? Then automatic replay does not defer it. */
+static inline bool plan_runs_alone(const plan *p) { return p->stream || p->may_fail || p->collects; }
+
+/* May it be part of the CUDA graph of a recording? With collective steps it may, since all ranks replay the
+ * recording at the same time. */
+static inline bool plan_fits_graph(const plan *p) { return !p->stream && !p->may_fail; }
 
 /* A destination, and the last node of its part of the formula. */
 typedef struct target {
