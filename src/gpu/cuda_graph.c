@@ -2,7 +2,9 @@
  * stream that no other thread uses or waits for. */
 #include "cuda_graph.h"
 #include "graph_order.h"
+#include "link.h"
 #include "packed_cache.h"
+#include "step_kinds.h"
 #include <stdlib.h>
 
 typedef struct graph {
@@ -14,6 +16,7 @@ typedef struct graph {
     int count, capacity;
     graph_order *order; /* during the capture */
     kernels_used *used;
+    gpu_link *link; /* of its exchanges, or NULL */
 } graph;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -47,6 +50,7 @@ static void end_graph(graph *g)
 {
     release_uses(g);
     kernels_used_free(g->used);
+    gpu_link_release(g->link);
     gpu_order_free(g->order);
     free(g->uses);
     free(g);
@@ -86,6 +90,16 @@ duet_status gpu_graph_uses(queue *q, packed_operand *k)
         return fail(DUET_NO_MEMORY, "no host memory for the list of buffers that a CUDA graph uses");
     packed_hold(k);
     g->uses[g->count++] = k;
+    return DUET_OK;
+}
+
+duet_status gpu_graph_links(queue *q, gpu_link *l)
+{
+    graph *g = q->graph;
+    if (g->link == l) return DUET_OK;
+    if (g->link) return fail(DUET_UNSUPPORTED, "a CUDA graph cannot have exchanges of several groups");
+    gpu_link_hold(l);
+    g->link = l;
     return DUET_OK;
 }
 
@@ -182,6 +196,15 @@ bool gpu_graph_outdated(int device, void *made)
     return kernels_used_outdated(g->used);
 }
 
+/* The exchanges of a graph wait for other ranks with the time limit of the link. */
+static duet_status launch_exec(const graph *g, const queue *q)
+{
+    if (likely(!g->link)) return CUDA(cudaGraphLaunch, g->exec, q->stream);
+    TRY(gpu_link_begin(g->link, q->stream, 0));
+    const duet_status s = CUDA(cudaGraphLaunch, g->exec, q->stream), ended = gpu_link_end(g->link, q->stream);
+    return s == DUET_OK ? half_written(ended) : s;
+}
+
 /* Without memory for a graph, its steps run one by one; so do those of a graph that was lost. */
 static duet_status launch_graph(int device, const graph *g, int index)
 {
@@ -193,7 +216,7 @@ static duet_status launch_graph(int device, const graph *g, int index)
     for (int i = 0; i < g->count; i++) TRY(packed_refresh(g->uses[i], q));
     gpu_queue_wrote_anything(q);
     if (g->indices.found != q->indices.found) q->replayed = g->indices;
-    return CUDA(cudaGraphLaunch, g->exec, q->stream);
+    return launch_exec(g, q);
 }
 
 /* The first launch allocates memory outside the pool. */

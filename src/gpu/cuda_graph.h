@@ -16,6 +16,11 @@ void gpu_graphs_end(int device); /* after the loss of a card: none of its graphs
 struct packed_operand;
 duet_status gpu_graph_uses(queue *q, struct packed_operand *k);
 
+/* The graph under capture on q contains an exchange of the link. A graph has at most one link.
+ * Errors    UNSUPPORTED: it has another one */
+struct gpu_link;
+duet_status gpu_graph_links(queue *q, struct gpu_link *l);
+
 /* The order of the steps of the graph under capture on q (graph_order.h). */
 struct graph_order *gpu_graph_order(const queue *q);
 

@@ -126,7 +126,7 @@ void gpu_workspace_close(solver_workspace *b) { gpu_workspace_keep(b, (const int
 duet_status gpu_workspace_ask(solver_workspace *b, answers *a)
 {
     TRY(CUDA(cudaMemcpyAsync, a, b->says, sizeof *a, cudaMemcpyDeviceToHost, b->q->stream));
-    TRY(CUDA(cudaStreamSynchronize, b->q->stream));
+    TRY(gpu_stream_wait(b->q->device, b->q->stream));
     COUNT(synchronisations);
     if (a->pivot >= 0 && a->other == 0) return DUET_OK;
     return fail(DUET_DEVICE_ERROR, "cuSOLVER reports that argument %d is invalid", -a->pivot);

@@ -288,6 +288,7 @@ void gpu_free(int device, void *p)
     if (!p || gpu_device_absent(device)) return;
     error_keep(&told);
     if (gpu_device_enter(device, &s) != DUET_OK) error_put_back(&told);
+    gpu_queues_settle(device);
     if (cudaFree(p) != cudaSuccess) (void)cudaGetLastError();
     gpu_device_leave(&s);
 }
@@ -323,6 +324,7 @@ void gpu_unpin(int device, void *host)
     error_text kept;
     error_keep(&kept);
     (void)gpu_device_enter(device, &s);
+    gpu_queues_settle(device);
     if (cudaHostUnregister(host) != cudaSuccess) (void)cudaGetLastError();
     gpu_device_leave(&s);
     error_put_back(&kept);

@@ -55,6 +55,9 @@ typedef struct device_scope {
 duet_status gpu_device_enter(int device, device_scope *s);
 void gpu_device_leave(const device_scope *s);
 
+/* queue.c: call it before calls of CUDA that wait for all work of the card, which may include exchanges. */
+void gpu_queues_settle(int device);
+
 duet_status gpu_alloc(int device, size_t bytes, void **p);
 void gpu_free(int device, void *p);
 size_t gpu_available(int device);

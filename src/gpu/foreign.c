@@ -69,5 +69,6 @@ duet_status gpu_foreign_lead(int device, int index, void *stream)
 duet_status gpu_foreign_drain(int device)
 {
     ON_DEVICE(device);
+    gpu_queues_settle(device);
     return CUDA(cudaDeviceSynchronize);
 }

@@ -5,6 +5,7 @@
 #include "foreign.h"
 #include "graph_order.h"
 #include "kernels.h"
+#include "link.h"
 #include "packed_cache.h"
 #include "recover.h"
 #include "run_joined.h"
@@ -82,10 +83,11 @@ static bool has_results(const step *s)
     return false;
 }
 
-/* Has the step no results? A reduction has results even without elements to reduce; of a
+/* Has the step nothing to do? A reduction has results even without elements to reduce; of a
  * factorisation, some outputs may be empty and others not. */
 static bool is_empty(const step *s)
 {
+    if (unlikely(s->kernel == KERNEL_COLLECTIVE)) return false; /* other ranks may have results */
     if (unlikely(kernel_may_fail(s->kernel))) return !has_results(s);
     layout outer = s->out[0].at;
     outer.rank -= s->inner;
@@ -119,6 +121,7 @@ static duet_status gpu_prepare(const step *s, const frame *f)
 
 static size_t gpu_scratch(const step *s)
 {
+    if (s->kernel == KERNEL_COLLECTIVE) return gpu_collective_scratch(s);
     const bool launches =
         !gpu_splits(s) && !kernels_unsupported(s) && gpu_kernel_of(s->kernel)->run == gpu_launch;
     return launches ? kernels_scratch(s) : 0;
@@ -176,6 +179,9 @@ static void gpu_info(FILE *out)
     library_info(out, "cuSOLVER", LIBRARY_cusolver, CUSOLVER_VER_MAJOR, 0, 0);
     library_info(out, "cuSPARSE", LIBRARY_cusparse, CUSPARSE_VER_MAJOR, 0, 0);
     library_info(out, "cuDSS", LIBRARY_cudss, CUDSS_MAJOR, 0, 0);
+    int nccl = 0;
+    if (!vendor_open(LIBRARY_nccl)->missing[LIBRARY_nccl]) (void)v->ncclGetVersion(&nccl);
+    library_info(out, "NCCL", LIBRARY_nccl, nccl / 10000, nccl / 100 % 100, nccl % 100);
     library_info(out, "cuDNN", LIBRARY_cudnn, dnn / 10000, dnn / 100 % 100, dnn % 100);
     int fft = 0;
     v = vendor_open(LIBRARY_cufft);
@@ -231,4 +237,9 @@ const machine gpu_machine = {
     .lost = gpu_device_lost,
     .abandon = gpu_abandon,
     .recover = gpu_recover,
+    .link_name = gpu_link_name,
+    .connect = gpu_connect,
+    .disconnect = gpu_disconnect,
+    .link_check = gpu_link_check,
+    .link_info = gpu_link_info,
 };

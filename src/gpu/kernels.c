@@ -125,6 +125,8 @@ static const gpu_kernel fft_shift_kernel = { fourier_unsupported, gpu_fourier_sh
 static const gpu_kernel linalg_kernel = { gpu_linear_unsupported, gpu_linear, gpu_linear_cost,
                                           linalg_algorithm };
 
+static const gpu_kernel collective_kernel = { gpu_collective_unsupported, gpu_collective, gpu_collective_cost,
+                                              gpu_collective_algorithm };
 static const gpu_kernel sparse_kernel = { kernels_unsupported, gpu_sparse, cost_of_pass,
                                           gpu_sparse_algorithm };
 static const gpu_kernel sparse_triangle_kernel = { gpu_sparse_triangle_unsupported, gpu_sparse_triangle,
@@ -137,6 +139,7 @@ static const gpu_kernel sparse_solve_kernel = { gpu_sparse_solve_unsupported, gp
 // clang-format off
 static const gpu_kernel *const registered[KERNELS_ALL] = {
     [KERNEL_PROGRAM] = &program_kernel,
+    [KERNEL_COLLECTIVE] = &collective_kernel,
     [OP_matmul] = &matmul_kernel,
     [KERNEL_BATCHED] = &batched_kernel,
     [OP_conv2d] = &conv_kernel,

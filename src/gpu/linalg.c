@@ -408,7 +408,7 @@ static duet_status general_vectors(solver_workspace *b, const columns *w, const 
     if (!bytes) return DUET_OK;
     TRY(gpu_workspace_take(b, ON_HOST, bytes, &values));
     TRY(CUDA(cudaMemcpyAsync, values, w->p, bytes, cudaMemcpyDeviceToHost, b->q->stream));
-    TRY(CUDA(cudaStreamSynchronize, b->q->stream));
+    TRY(gpu_stream_wait(b->q->device, b->q->stream));
     COUNT(synchronisations);
     return unpack_vectors(b, v, values, z);
 }

@@ -75,7 +75,7 @@ duet_status gpu_linear_on_host(solver_workspace *b, enum linalg_failed why, int6
         data[slot++] = out[k].host;
     }
     if (host->unsupported_reason(&s)) return linalg_failed(was.s, why, place);
-    TRY(CUDA(cudaStreamSynchronize, b->q->stream));
+    TRY(gpu_stream_wait(b->q->device, b->q->stream));
     COUNT(synchronisations);
     TRY(host->run(&s, &(frame){ .data = data, .num = was.f->num, .queue = was.f->queue, .device = HOST }));
     TRY(copy_to_device(b, &was.s->out[0], &out[0]));

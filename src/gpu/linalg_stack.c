@@ -125,12 +125,12 @@ static duet_status run_small(const stack *k, const linalg_batch *b, small_args *
     COUNT(launches);
     TRY(CUDA(small_launch, a, q->stream));
     TRY(CUDA(cudaMemcpyAsync, some_left, a->some_left, sizeof *some_left, cudaMemcpyDeviceToHost, q->stream));
-    TRY(CUDA(cudaStreamSynchronize, q->stream));
+    TRY(gpu_stream_wait(q->device, q->stream));
     COUNT(synchronisations);
     *any = *some_left != 0;
     if (!*any) return DUET_OK;
     TRY(CUDA(cudaMemcpyAsync, m->left_host, m->left, bytes, cudaMemcpyDeviceToHost, q->stream));
-    TRY(CUDA(cudaStreamSynchronize, q->stream));
+    TRY(gpu_stream_wait(q->device, q->stream));
     COUNT(synchronisations);
     return DUET_OK;
 }

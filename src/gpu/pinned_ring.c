@@ -66,7 +66,7 @@ static duet_status up(char *slot, void *own, const void *host, size_t bytes, con
 static duet_status down(char *slot, void *host, const void *own, size_t bytes, const queue *q)
 {
     TRY(CUDA(cudaMemcpyAsync, slot, own, bytes, cudaMemcpyDeviceToHost, q->stream));
-    TRY(CUDA(cudaStreamSynchronize, q->stream));
+    TRY(gpu_stream_wait(q->device, q->stream));
     memcpy(host, slot, bytes);
     return DUET_OK;
 }

@@ -222,6 +222,7 @@ duet_status gpu_queue_download(int device, void *host, const void *own, size_t b
     TRY(gpu_queue_open(device, index, &q));
     TRY(gpu_stage_down(host, own, bytes, q, &done));
     if (!done) {
+        TRY(gpu_links_wait(device, q->stream)); /* the copy may block */
         TRY(CUDA(cudaMemcpyAsync, host, own, bytes, cudaMemcpyDeviceToHost, q->stream));
         TRY(CUDA(cudaStreamSynchronize, q->stream));
     }
@@ -253,7 +254,18 @@ duet_status gpu_queue_sync(int device, int index)
 {
     ON_DEVICE(device);
     if (!is_open(device, index)) return DUET_OK;
-    return CUDA(cudaStreamSynchronize, queues[device][index].stream);
+    return gpu_stream_wait(device, queues[device][index].stream);
+}
+
+/* Errors of links are ignored here: the next call that uses a link returns them. */
+void gpu_queues_settle(int device)
+{
+    error_text before;
+    if (likely(!gpu_links_exist())) return;
+    error_keep(&before);
+    for (int i = 0; i < QUEUES_ALL; i++)
+        if (is_open(device, i)) (void)gpu_links_wait(device, queues[device][i].stream);
+    error_put_back(&before);
 }
 
 static duet_status record_event(int device, const queue *q)

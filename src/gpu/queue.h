@@ -71,6 +71,14 @@ void gpu_queue_recount(queue *q);
 /* Returns the handle; the caller holds q->lock. */
 duet_status gpu_queue_dnn(queue *q, const vendor **v);
 
+/* link.c: block the host until a stream of the device has done its work. If an exchange of the device has
+ * failed, or takes too long, it is aborted. gpu_links_wait does nothing if no link exists: call it before
+ * calls of CUDA that may block.
+ * Errors    RANK_FAILED, DEVICE_ERROR */
+duet_status gpu_stream_wait(int device, cudaStream_t stream);
+duet_status gpu_links_wait(int device, cudaStream_t stream);
+bool gpu_links_exist(void);
+
 /* Takes device memory. Without memory it leaves the error text of the thread unchanged, because the
  * caller has an alternative. */
 typedef duet_status gpu_taking(int device, size_t bytes, int queue,

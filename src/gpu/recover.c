@@ -3,6 +3,7 @@
 #include "recover.h"
 #include "cublaslt.h"
 #include "cuda_graph.h"
+#include "link.h"
 #include "packed_cache.h"
 #include "pinned_ring.h"
 #include "queue.h"
@@ -22,6 +23,7 @@ void gpu_abandon(int device)
  * for the card fail, which is expected. Later these handles would belong to no context. */
 static void close_libraries(int device)
 {
+    gpu_links_lost(device);
     gpu_fourier_close(device);
     gpu_queues_close(device);
     gpu_gemm_close(device);

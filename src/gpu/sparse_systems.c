@@ -278,7 +278,7 @@ static duet_status check_rest(const sparse_system *y, bool *is_small)
     TRY(gpu_workspace_take(b, ON_HOST, bytes, &most));
     TRY(CUDA(csr_rest_launch, &a, b->q->stream));
     TRY(CUDA(cudaMemcpyAsync, most, a.most, bytes, cudaMemcpyDeviceToHost, b->q->stream));
-    TRY(CUDA(cudaStreamSynchronize, b->q->stream));
+    TRY(gpu_stream_wait(b->q->device, b->q->stream));
     COUNT(synchronisations);
     *is_small = true;
     for (int64_t j = 0; j < y->x.cols; j++)

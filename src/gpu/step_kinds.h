@@ -113,6 +113,13 @@ duet_status gpu_sparse_triangle(const step *s, const frame *f, queue *q);
 const char *gpu_sparse_solve_unsupported(const step *s);
 duet_status gpu_sparse_solve(const step *s, const frame *f, queue *q);
 
+/* Exchanges with the GPUs of other ranks. gpu_collective_scratch: the bytes of step.scratch. */
+const char *gpu_collective_unsupported(const step *s);
+duet_status gpu_collective(const step *s, const frame *f, queue *q);
+double gpu_collective_cost(const step *s, const costs *c);
+const char *gpu_collective_algorithm(const step *s);
+size_t gpu_collective_scratch(const step *s);
+
 /* Linear algebra of dense matrices. The steps wait for the GPU. */
 const char *gpu_linear_unsupported(const step *s);
 duet_status gpu_linear(const step *s, const frame *f, queue *q);

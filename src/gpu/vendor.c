@@ -29,6 +29,9 @@
 #ifndef DIR_cusparse
 #define DIR_cusparse ""
 #endif
+#ifndef DIR_nccl
+#define DIR_nccl ""
+#endif
 #define DIR_cudss "" /* it does not come with the CUDA toolkit */
 #ifndef DIR_cublas
 #define DIR_cublas ""
@@ -85,6 +88,7 @@ static void check_cusolver(void) {}
 static void check_cublas(void) {}
 static void check_cusparse(void) {}
 static void check_cudss(void) {}
+static void check_nccl(void) {}
 
 /* open_cublasLt, open_cudnn: open a library, then look up its functions by their linker names. */
 #define VENDOR(lib, f)          VENDOR_(lib, f)

@@ -4,6 +4,7 @@
 #define VENDOR_H
 
 #include "cudss_api.h"
+#include "nccl_api.h"
 #include "status.h"
 #include <cublasLt.h>
 #include <cublas_v2.h>

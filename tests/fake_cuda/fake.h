@@ -44,7 +44,22 @@ int fake_context(void); /* its context: another number after each reset */
 /* Queues work with a copy of its arguments. The stream must belong to the current device. */
 cudaError_t fake_queue(cudaStream_t stream, void (*run)(void *args), const void *args, size_t bytes);
 void fake_drain(cudaStream_t stream); /* runs all queued work */
-void fake_drain_all(void);
+void fake_drain_all(void);            /* of all streams, but waits only for those of the current device */
+
+/* Work that may have to wait for other ranks: tries(args, lost) is called, with fake_lock held, until it
+ * returns true. lost: the card is lost. Meanwhile later work of the stream waits, and other streams run. Call
+ * fake_progress after a change for which others may wait. */
+typedef bool fake_trying(void *args, bool lost);
+cudaError_t fake_queue_trying(cudaStream_t stream, fake_trying *tries, const void *args, size_t bytes);
+void fake_progress(void);
+bool fake_captures(cudaStream_t stream); /* is work of the stream captured? */
+void fake_run_all(void);                 /* runs what does not have to wait; fake_lock is held */
+
+/* nccl.c, with fake_lock held: calls for which a thread has waited too long fail; so do those of a card whose
+ * context ends */
+void fake_nccl_give_up(void);
+void fake_nccl_end(int card);
+extern double fake_nccl_patience; /* seconds */
 
 /* The context of a card ends: its pinned memory is freed or unregistered. */
 void fake_forget_pinned(int card);

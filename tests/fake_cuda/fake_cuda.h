@@ -2,8 +2,9 @@
  *
  * Each card has separate memory, filled with NaN. A host pointer in place of a device pointer is
  * an error, and the reverse. Work on a stream runs as late as possible: at a synchronisation, at
- * an event that another stream waits for, or when memory is freed. The nodes of a
- * graph run in a random order that their dependencies allow, another one at each launch. */
+ * an event that another stream waits for, or when memory is freed. A call of NCCL runs when the streams of
+ * all ranks have reached theirs, and the thread that waits for one of them runs those of the others. The
+ * nodes of a graph run in a random order that their dependencies allow, another one at each launch. */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
@@ -11,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FAKE_CARDS 4 /* at most */
+#define FAKE_CARDS 8 /* at most */
 
 typedef struct fake_counts {
     uint64_t calls;    /* of all functions that can fail */
@@ -66,6 +67,25 @@ void fake_diverge(int calls); /* so many iterations of cuSOLVER from now on do n
  * host. WAIT: a stream will wait for an event, which was recorded. LAUNCH: a kernel. */
 enum fake_point { FAKE_FETCH, FAKE_WAIT, FAKE_LAUNCH, FAKE_POINTS };
 void fake_before(enum fake_point point, uint64_t n, void (*hook)(void *), void *arg);
+/* The fake NCCL. Ranks are those of each communicator. Pass 0 or false to reset.
+ *     fake_nccl_fail          the n-th call of NCCL from now, by any rank, fails
+ *     fake_nccl_async_error   communicators of the rank have an asynchronous error
+ *     fake_nccl_delay         delays the rank by this time when it connects, and at each call
+ *     fake_nccl_silent        the rank never connects, and its calls do not begin
+ *     fake_nccl_wait          how long a thread waits for other ranks before their calls fail; at first 10 s
+ *     fake_nccl_count         what a rank has done in all communicators. bytes: those sent to others, in a
+ *                             ring for calls of all ranks */
+#define FAKE_RANKS 64
+typedef struct fake_nccl_counts {
+    uint64_t bytes, messages, gathers, reductions, scatters;
+} fake_nccl_counts;
+void fake_nccl_fail(uint64_t n);
+void fake_nccl_async_error(int rank);
+void fake_nccl_delay(int rank, int microseconds);
+void fake_nccl_silent(int rank, bool is);
+void fake_nccl_wait(double seconds);
+fake_nccl_counts fake_nccl_count(int rank);
+
 /* makes "cublasLt", "cudnn" or "cufft" unavailable; NULL: available again */
 void fake_without(const char *library, const char *why);
 

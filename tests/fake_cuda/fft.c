@@ -52,7 +52,9 @@ cufftResult cufftDestroy(cufftHandle h)
 {
     fft_plan *p = plan_at(h);
     if (!p) return CUFFT_INVALID_PLAN;
+    pthread_mutex_lock(&fake_lock);
     p->lives = false;
+    pthread_mutex_unlock(&fake_lock);
     fake_handles(-1);
     return CUFFT_SUCCESS;
 }

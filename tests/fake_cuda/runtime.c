@@ -3,6 +3,7 @@
 #include "fake.h"
 #include <dlfcn.h>
 #include <string.h>
+#include <time.h>
 
 typedef struct block {
     struct block *next;
@@ -11,10 +12,12 @@ typedef struct block {
     int device;
 } block;
 
-/* The contents of a stream, in order: work, or a wait for a position in another stream. */
+/* The contents of a stream, in order: work, work that may have to wait for other ranks, or a wait for a
+ * position in another stream. */
 typedef struct task {
     struct task *next;
     void (*run)(void *args);
+    fake_trying *tries;
     cudaStream_t other;
     uint64_t until;
     size_t bytes;
@@ -65,6 +68,8 @@ struct CUevent_st {
 };
 
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t news = PTHREAD_COND_INITIALIZER; /* progress was made, or work was queued */
+static uint64_t progress;
 fake_counts fake_counted;
 
 static block *blocks;
@@ -98,7 +103,6 @@ fake_counts fake_count(void)
     return c;
 }
 
-static void run_all(void);
 static bool is_lost(int of);
 
 static void at_call(uint64_t n, int of, int what)
@@ -134,7 +138,7 @@ cudaError_t fake_launches(void)
 
 void fake_fail_on(int of, uint64_t n) { at_call(n, of, FAILS); }
 
-void fake_lost_card(int of) { LOCKED((run_all(), lost[of] = true)); }
+void fake_lost_card(int of) { LOCKED((fake_run_all(), lost[of] = true)); }
 void fake_lost(void)
 {
     for (int d = 0; d < FAKE_CARDS; d++) fake_lost_card(d);
@@ -200,7 +204,7 @@ static cudaError_t entering(cudaError_t scripted)
     if (!left || (failing >= 0 && failing != device) || --left) return cudaSuccess;
     failed = true;
     if (script == FAILS) return scripted;
-    run_all();
+    fake_run_all();
     (script == LOSES ? lost : crashed)[device] = true;
     return script == LOSES ? cudaErrorIllegalAddress : cudaSuccess;
 }
@@ -214,8 +218,8 @@ static void notice_crash(int of)
 /* While this card was waited for, it may have gone wrong. */
 static cudaError_t after_wait(void)
 {
-    LOCKED((notice_crash(device)));
-    return lost[device] ? fake_error(cudaErrorIllegalAddress) : cudaSuccess;
+    LOCKED(notice_crash(device); const bool is = lost[device]);
+    return is ? fake_error(cudaErrorIllegalAddress) : cudaSuccess;
 }
 
 static cudaError_t enter_wait(cudaError_t scripted)
@@ -243,7 +247,13 @@ cudaError_t cudaGetLastError(void)
     return e;
 }
 
-cudaError_t cudaPeekAtLastError(void) { return lost[device] ? cudaErrorIllegalAddress : last_error; }
+static bool is_lost_here(void)
+{
+    LOCKED(const bool is = lost[device]);
+    return is;
+}
+
+cudaError_t cudaPeekAtLastError(void) { return is_lost_here() ? cudaErrorIllegalAddress : last_error; }
 
 const char *cudaGetErrorName(cudaError_t e)
 {
@@ -281,7 +291,7 @@ cudaError_t cudaGetDeviceCount(int *count)
 static cudaError_t enter_any(void)
 {
     LOCKED(const cudaError_t e = entering(cudaErrorUnknown));
-    return lost[device] ? cudaSuccess : fake_error(e);
+    return is_lost_here() ? cudaSuccess : fake_error(e);
 }
 
 cudaError_t cudaGetDevice(int *current)
@@ -320,6 +330,13 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     if (attribute == cudaDevAttrMultiProcessorCount) *value = 1;
     else *value = attribute == cudaDevAttrComputeCapabilityMajor ? times_ten / 10 : times_ten % 10;
     return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int *can, int of, int peer)
+{
+    ENTER(cudaErrorUnknown);
+    *can = of != peer && of >= 0 && peer >= 0;
+    return of < device_count && peer < device_count ? cudaSuccess : fake_error(cudaErrorInvalidDevice);
 }
 
 static cudaError_t version(int *v)
@@ -409,18 +426,23 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
 
 static void run_until(cudaStream_t s, uint64_t until);
 
-static void run_all(void)
+/* Runs all work, and waits for that of one card. */
+static void run_device(int of)
 {
-    for (cudaStream_t s = streams; s; s = s->next) run_until(s, s->queued);
+    fake_run_all();
+    for (cudaStream_t s = streams; s; s = s->next)
+        if (s->device == of) run_until(s, s->queued);
 }
 
-void fake_drain_all(void) { LOCKED(run_all()); }
+void fake_drain_all(void) { LOCKED(run_device(device)); }
 
+/* While it waits for other ranks, the list of blocks may change. */
 static cudaError_t release(void *p)
 {
+    const block *found = *find(p, 0);
+    if (!found || found->p != p) return cudaErrorInvalidValue;
+    run_device(found->device);
     block **at = find(p, 0), *b = *at;
-    if (!b || b->p != p) return cudaErrorInvalidValue;
-    run_all();
     in_use[b->device] -= b->bytes;
     fake_counted.memory -= b->bytes;
     *at = b->next;
@@ -435,7 +457,7 @@ cudaError_t cudaFree(void *p)
 {
     cudaError_t e = enter_wait(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
-    if (!p || (e && lost[device])) return e;
+    if (!p || (e && is_lost_here())) return e;
     LOCKED(cudaError_t r = release(p));
     if (e) return e;
     return fake_error(r);
@@ -446,21 +468,81 @@ cudaError_t cudaFree(void *p)
 static bool is_lost(int of) { return of >= 0 && (lost[of] || crashed[of]); }
 
 /* A card that waits for work of a lost one goes wrong too. */
-static void wait_for(cudaStream_t s, const task *t)
+static bool advance(cudaStream_t s, uint64_t until);
+static bool has_waited(cudaStream_t s, const task *t)
 {
-    run_until(t->other, t->until);
+    if (!advance(t->other, t->until)) return false;
     if (s->device >= 0 && is_lost(t->other->device)) crashed[s->device] = true;
+    return true;
 }
 
-static void run_until(cudaStream_t s, uint64_t until)
+static bool try_task(cudaStream_t s, task *t)
+{
+    const bool is_alive = s->device >= 0 && !is_lost(s->device);
+    if (t->other) return has_waited(s, t);
+    if (t->tries) return t->tries(t->args, !is_alive);
+    if (is_alive) t->run(t->args);
+    return true;
+}
+
+/* Runs the stream up to a position. false: before that, it has to wait for other ranks. The lock is held all
+ * the time, so that the first task stays the same until it has run. */
+static bool advance(cudaStream_t s, uint64_t until)
 {
     while (s->done < until) {
         task *t = s->first;
+        if (!try_task(s, t)) return false;
         if (!(s->first = t->next)) s->last = &s->first;
-        if (t->other) wait_for(s, t);
-        else if (s->device >= 0 && !is_lost(s->device)) t->run(t->args);
         s->done++;
         fake_free(t);
+        fake_progress();
+    }
+    return true;
+}
+
+void fake_progress(void)
+{
+    progress++;
+    pthread_cond_broadcast(&news);
+}
+
+void fake_run_all(void)
+{
+    uint64_t before;
+    do {
+        before = progress;
+        for (cudaStream_t s = streams; s; s = s->next) (void)advance(s, s->queued);
+    } while (progress != before);
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Releases the lock for at most a millisecond, so that delays are noticed, too. */
+static void wait_for_news(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_nsec += 1000000;
+    if (t.tv_nsec >= 1000000000) t = (struct timespec){ t.tv_sec + 1, t.tv_nsec - 1000000000 };
+    pthread_cond_timedwait(&news, &fake_lock, &t);
+}
+
+/* The streams of other ranks run here up to their calls, too, if these are queued. Otherwise their threads
+ * will queue them. */
+static void run_until(cudaStream_t s, uint64_t until)
+{
+    double since = seconds_now();
+    while (!advance(s, until)) {
+        const uint64_t before = progress;
+        fake_run_all();
+        if (progress == before) wait_for_news();
+        if (progress != before) since = seconds_now();
+        else if (seconds_now() - since > fake_nccl_patience) fake_nccl_give_up();
     }
 }
 
@@ -524,17 +606,34 @@ static cudaError_t append(cudaStream_t s, const task *head, const void *args, si
     *s->last = t;
     s->last = &t->next;
     s->queued++;
+    fake_progress();
     return cudaSuccess;
 }
 
 static cudaStream_t stream_of(cudaStream_t s);
 
-cudaError_t fake_queue(cudaStream_t s, void (*run)(void *), const void *args, size_t bytes)
+static cudaError_t queue_task(cudaStream_t s, const task *head, const void *args, size_t bytes)
 {
     s = stream_of(s);
     if (!s || s->device != device) return fake_error(cudaErrorInvalidResourceHandle);
-    LOCKED(cudaError_t e = append(s, &(task){ .run = run }, args, bytes));
+    LOCKED(cudaError_t e = append(s, head, args, bytes));
     return fake_error(e);
+}
+
+cudaError_t fake_queue(cudaStream_t s, void (*run)(void *), const void *args, size_t bytes)
+{
+    return queue_task(s, &(task){ .run = run }, args, bytes);
+}
+
+bool fake_captures(cudaStream_t s)
+{
+    LOCKED(const bool does = s->capturing != NULL);
+    return does;
+}
+
+cudaError_t fake_queue_trying(cudaStream_t s, fake_trying *tries, const void *args, size_t bytes)
+{
+    return queue_task(s, &(task){ .tries = tries }, args, bytes);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
@@ -582,18 +681,37 @@ cudaError_t cudaDeviceSynchronize(void)
     const cudaError_t e = enter_wait(cudaErrorUnknown);
     OUTSIDE_GRAPHS();
     LOCKED({
-        run_all();
+        run_device(device);
         fake_counted.synchronisations++;
     });
     return e ? e : after_wait();
 }
 
-/* Of the default stream only, which has no work here. */
+/* Runs the stream up to a position if it does not have to wait for other ranks. */
+static cudaError_t query(cudaStream_t s, uint64_t until)
+{
+    LOCKED(fake_run_all(); const bool done = s->done >= until);
+    return done ? after_wait() : fake_error(cudaErrorNotReady);
+}
+
+/* The default stream has no work here. */
 cudaError_t cudaStreamQuery(cudaStream_t s)
 {
     const cudaError_t e = enter_wait(cudaErrorUnknown);
+    if (e != cudaSuccess || !s) return e;
+    s = stream_of(s);
+    if (!s || s->device < 0) return fake_error(cudaErrorInvalidResourceHandle);
+    LOCKED(const uint64_t queued = s->queued);
+    return query(s, queued);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    const cudaError_t e = enter_wait(cudaErrorUnknown);
     if (e != cudaSuccess) return e;
-    return s ? fake_error(cudaErrorInvalidResourceHandle) : cudaSuccess;
+    if (!event || event->device < 0) return fake_error(cudaErrorInvalidResourceHandle);
+    LOCKED(const cudaStream_t s = event->stream; const uint64_t at = event->at);
+    return s ? query(s, at) : cudaSuccess;
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
@@ -935,7 +1053,8 @@ static void free_blocks_of(int of)
 /* Streams and events are kept, so that calls with them can be refused. */
 static void end_context(int of)
 {
-    run_all(); /* other cards may copy from this one */
+    fake_run_all(); /* other cards may copy from this one */
+    fake_nccl_end(of);
     for (cudaStream_t s = streams; s; s = s->next)
         if (s->device == of) s->device = -1;
     for (cudaEvent_t e = events; e; e = e->next)
