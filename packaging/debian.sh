@@ -44,7 +44,7 @@ if [ -n "$chroot" ]; then
     suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
     status=0
     cat >"$work/hook" <<HOOK
-mkdir "\$1/tests" && cp -r $top/tests/packages $top/tests/packages.sh $work/libduet*.deb "\$1/tests" || exit
+mkdir "\$1/tests" && cp -r $top/tests/packages $top/tests/packages.sh $work/libduet0*.deb $work/libduet-dev*.deb "\$1/tests" || exit
 chroot "\$1" sh -c 'apt-get install -y --no-install-recommends /tests/*.deb && sh /tests/packages.sh --prefix /usr'
 HOOK
     setup_as_root mmdebstrap --mode=root --variant=apt --include=ca-certificates,gcc,libc6-dev,pkg-config,cmake,make \

@@ -62,10 +62,26 @@ test_cmake() { # shared|static COMMAND - COMMAND runs the program
     fi
 }
 
+test_mpi() { # groups of MPI processes
+    if [ ! -e "$libdir/libduet-mpi.so" ]; then
+        skip 'pkg-config, duet-mpi' 'not installed'
+    elif ! nm -D "$libdir/libduet.so" | grep -q ' T duet_group_connect'; then
+        skip 'pkg-config, duet-mpi' 'libduet has no groups yet'
+    else
+        program=$top/tests/packages/program_mpi.c
+        # shellcheck disable=SC2046 # flags are words
+        compile $(pkg-config --cflags --libs duet-mpi) && runs "$work/program"
+        point $? 'pkg-config, duet-mpi'
+    fi
+}
+
 test_installed() {
     where=$(find "$prefix"/lib* -name duet.pc | head -n 1)
     libdir=${where%/pkgconfig/duet.pc}
-    mkdir "$work/pkgconfig" && sed "s|^prefix=.*|prefix=$prefix|" "$where" >"$work/pkgconfig/duet.pc" # it may have moved
+    mkdir "$work/pkgconfig"
+    for file in "${where%.pc}"*.pc; do # they may have moved
+        sed "s|^prefix=.*|prefix=$prefix|" "$file" >"$work/pkgconfig/${file##*/}"
+    done
     export PKG_CONFIG_PATH="$work/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
     [ -f "$prefix/share/licenses/duet/LICENSE" ] || [ -f "$prefix/share/doc/libduet-dev/copyright" ]
     point $? 'the licence is installed'
@@ -88,6 +104,7 @@ test_installed() {
     else
         skip 'the static library' 'not installed'
     fi
+    test_mpi
 }
 
 if [ -n "$build" ]; then

@@ -36,6 +36,7 @@ build|optional|has_lapacke|liblapacke-dev|LAPACKE, for linear algebra (Fedora: l
 build|optional|has_superlu|libsuperlu-dev|SuperLU, for sparse systems (Fedora: SuperLU-devel, Alpine: superlu-dev, Arch: superlu)
 build|optional|has_fftw|libfftw3-dev|FFTW 3, for Fourier transforms (Fedora: fftw-devel, Alpine: fftw-dev, Arch and Homebrew: fftw)
 build|optional|has_zlib|zlib1g-dev|zlib, for compressed .npz files (Fedora: zlib-devel, Alpine: zlib-dev)
+build|optional|has_mpi|libopenmpi-dev libmpich-dev|MPI, for groups of processes (Fedora: openmpi-devel, Alpine: openmpi-dev, Arch: openmpi)
 build|optional|has_cxx|setup_cxx_packages:|a C++ compiler, for most of the tests
 bench|optional|has_eigen|libeigen3-dev|Eigen 3, to compare with
 bench|optional|has_numpy|python3-numpy|NumPy, to compare with
@@ -121,6 +122,11 @@ has_fftw() { echo '#include <fftw3.h>
     int main(void) { fftw_cleanup(); return 0; }' | setup_links -lfftw3; }
 has_zlib() { echo '#include <zlib.h>
     int main(void) { return !zlibVersion(); }' | setup_links -lz; }
+# shellcheck disable=SC2046
+has_mpi() { for module in ompi-c mpich mpi-c; do
+    echo '#include <mpi.h>
+    int main(void) { return MPI_Finalize(); }' | setup_links $(setup_flags $module -lmpi) && return
+done; }
 # shellcheck disable=SC2046
 has_eigen() { echo '#include <Eigen/Core>
     int main() { return Eigen::Vector2f(0, 0).sum() != 0; }' | setup_links_cxx $(setup_flags eigen3 -I/usr/include/eigen3); }
