@@ -5,8 +5,8 @@
 #                     [--gpu-check TOOL] [meson options such as -Dgpu=disabled]
 #         --quick            test each operator with small shapes only
 #         --build DIR        the build folder; the default is build-tests in the source folder
-#         --suite NAME       run this suite, and not all: cpu, fake, gpu, sources, examples or bench;
-#                            --gpu-check ignores it
+#         --suite NAME       run this suite, and not all: cpu, fake, gpu, mpi, sources, examples or
+#                            bench; --gpu-check ignores it
 #         --without NAME     leave out this suite; twin: tests that have a twin with the fake CUDA, which
 #                            runs the same on the CPU
 #         --sanitize         use the address and undefined-behaviour sanitizers

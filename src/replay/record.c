@@ -276,6 +276,10 @@ void record_clear(duet_recording *r)
     }
     for (int i = 0; i < r->count; i++) record_free_entry(&r->entries[i]);
     free_matrices(r);
+    for (recorded_call *c = r->calls; c; c = r->calls) {
+        r->calls = c->next;
+        c->free(c);
+    }
     scratch_reserve_free(&r->reserve, r->queues);
     free(r->entries);
     free(r->segments);
@@ -308,6 +312,12 @@ duet_status(duet_record_begin)(void)
     return DUET_OK;
 }
 
+static duet_status end_calls(const duet_recording *r)
+{
+    for (recorded_call *c = r->calls; c; c = c->next) TRY(c->end(c));
+    return DUET_OK;
+}
+
 duet_recording *(duet_record_end)(void)
 {
     thread *t = thread_get();
@@ -320,7 +330,8 @@ duet_recording *(duet_record_end)(void)
     USE_GPUS;
     duet_status s = r->failed;
     if (s != DUET_OK) fail(s, "duet_record_end: a statement failed while it was recorded");
-    else s = replay_prepare(r);
+    else s = end_calls(r);
+    if (s == DUET_OK) s = replay_prepare(r);
     if (s != DUET_OK) duet_recording_free(&r);
     return r;
 }

@@ -46,10 +46,22 @@ typedef struct segment {
     uint64_t launches;
 } segment;
 
+/* Statements of a group (src/group), which the threads of its ranks have recorded. They run after the entries
+ * before `at`. No function may be NULL. */
+typedef struct recorded_call {
+    int at;
+    duet_status (*end)(struct recorded_call *c);   /* the recording is complete */
+    duet_status (*check)(struct recorded_call *c); /* FREED: a matrix was freed */
+    duet_status (*replay)(struct recorded_call *c);
+    void (*free)(struct recorded_call *c);
+    struct recorded_call *next;
+} recorded_call;
+
 struct duet_recording {
     recorded *entries;
     int count, capacity;
-    int statements; /* statements of the user */
+    recorded_call *calls; /* in order */
+    int statements;       /* statements of the user */
     segment *segments;
     int n_segments;
     scratch_reserve reserve; /* temporaries and workspaces of all entries */

@@ -381,7 +381,7 @@ static void capture(duet_recording *r, segment *g)
     segment_user user = { .r = r, .g = g };
     bool moved;
     forget(g);
-    if (device_of_segment(r, g) == HOST || plan_runs_alone(r->entries[g->first].plan) ||
+    if (device_of_segment(r, g) == HOST || !plan_fits_graph(r->entries[g->first].plan) ||
         g->failures == ATTEMPTS || pool_is_tight())
         return;
     error_text before;
@@ -494,8 +494,16 @@ static duet_status run_segment(duet_recording *r, segment *g, progress *w)
     return DUET_OK;
 }
 
+/* Replays the statements of groups that come before the entry `at`. */
+static duet_status run_calls(recorded_call **next, int at)
+{
+    for (; *next && (*next)->at <= at; *next = (*next)->next) TRY((*next)->replay(*next));
+    return DUET_OK;
+}
+
 static duet_status run_segments(duet_recording *r)
 {
+    recorded_call *next = r->calls;
     thread *t = thread_get();
     progress w;
     w.r = r;
@@ -504,7 +512,11 @@ static duet_status run_segments(duet_recording *r)
     w.undo.unsaved = 0;
     duet_status s = DUET_OK;
     if (unlikely(r->keeps_any)) buffer_user_begin(t, &w.user, progress_uses);
-    for (int i = 0; i < r->n_segments && s == DUET_OK; i++) s = run_segment(r, &r->segments[i], &w);
+    for (int i = 0; i < r->n_segments && s == DUET_OK; i++) {
+        s = run_calls(&next, r->segments[i].first);
+        if (s == DUET_OK) s = run_segment(r, &r->segments[i], &w);
+    }
+    if (s == DUET_OK) s = run_calls(&next, r->count);
     if (unlikely(r->keeps_any)) buffer_user_end(t, &w.user);
     release_held(&w.held);
     if (unlikely(s != DUET_OK)) return undo_all(&w.undo, s);
@@ -554,13 +566,14 @@ static duet_status all_matrices_live(const duet_recording *r)
         const duet_status s = replay_check_matrices(&r->entries[i]);
         if (s != DUET_OK) return name_statement(s, &r->entries[i]);
     }
+    for (recorded_call *c = r->calls; c; c = c->next) TRY(c->check(c));
     return DUET_OK;
 }
 
 /* A streamed statement, and one whose status must be read back, cannot be part of a graph. */
 static bool same_device(const plan *p, const plan *next)
 {
-    return p->device == next->device && !plan_runs_alone(p) && !plan_runs_alone(next);
+    return p->device == next->device && plan_fits_graph(p) && plan_fits_graph(next);
 }
 
 /* The entries from i on that are of the same statement and can be in the same segment. */
@@ -595,9 +608,17 @@ static bool must_begin_segment(const duet_recording *r, int first, int i)
     return false;
 }
 
+static bool follows_call(const duet_recording *r, int i)
+{
+    const recorded_call *c = r->calls;
+    while (c && c->at < i) c = c->next;
+    return c && c->at == i;
+}
+
 /* first: of the segment before. */
 static bool begins_segment(const duet_recording *r, int first, int i)
 {
+    if (follows_call(r, i)) return true;
     if (!i || !same_device(r->entries[i - 1].plan, r->entries[i].plan)) return true;
     return begins_statement(r, i) && must_begin_segment(r, first, i);
 }

@@ -2,6 +2,7 @@
 #include "backend.h"
 #include "dtype.h"
 #include "expr.h"
+#include "group_statement.h"
 #include "matrix.h"
 #include "statement.h"
 #include "status.h"
@@ -15,6 +16,7 @@ duet_matrix *statement_result(const char *who, duet_expr e)
     formula f;
     if (formula_of(e, who, &f) != DUET_OK) return NULL;
     const node *root = &f.nodes[f.count - 1];
+    if (any_groups() && group_concerns(NULL, 0, &f)) return group_result(who, &f);
     return matrix_new(who, (duet_dtype)root->type, root->rank, root->size);
 }
 

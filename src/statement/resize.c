@@ -18,6 +18,8 @@ static duet_status check(const duet_matrix *m, int rank, const int64_t *size)
     TRY(matrix_check(who, m));
     view_text(m, text);
     TRY(shape_check(who, m->at.type, rank, size));
+    if (m->storage->split)
+        return fail(DUET_UNSUPPORTED, "%s(m: %s): m is on a group, so it cannot be resized", who, text);
     if (m->storage->wrapped)
         return fail(DUET_BAD_ARGUMENT, "%s(m: %s): m uses memory of the caller, which cannot be resized", who,
                     text);

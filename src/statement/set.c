@@ -5,6 +5,7 @@
 #include "compiler.h"
 #include "deferred.h"
 #include "dtype.h"
+#include "group_statement.h"
 #include "matrix.h"
 #include "run_statement.h"
 #include "statement.h"
@@ -197,10 +198,25 @@ duet_status statement_assign(const char *who, duet_place place, duet_matrix *m, 
     return assign(who, place, m, &f);
 }
 
+/* Is m, or a matrix of the formula, on a group? */
+static bool is_on_group(const duet_matrix *m, const formula *f)
+{
+    return any_groups() && group_concerns(&(target){ m, f->count - 1 }, 1, f);
+}
+
+static __attribute__((noinline, cold)) duet_status assign_on_group(const char *who, const duet_matrix *m,
+                                                                   const formula *f, FILE *explain)
+{
+    const target to = { m, f->count - 1 };
+    const duet_status s = group_statement(who, &to, 1, f, explain, thread_get()->site, statement_list);
+    return s == DUET_OK ? s : name_statement(s, who, m);
+}
+
 static duet_status evaluate(const char *who, duet_place place, duet_matrix *m, duet_expr e)
 {
     formula f;
     TRY(read_one(who, m, e, &f));
+    if (unlikely(is_on_group(m, &f))) return assign_on_group(who, m, &f, thread_get()->explaining);
     if (unlikely(storage_properties(m->storage)) && !structure_is_kept(m, &f.nodes[f.count - 1]))
         return structured_assign(who, place, m, e);
     return assign(who, place, m, &f);
@@ -284,6 +300,7 @@ duet_status(duet_explain)(FILE *out, duet_matrix *m, duet_expr e)
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain: out must not be NULL");
     IN_DEFAULT_FP_ENVIRONMENT;
     TRY(read_one("duet_explain", m, e, &f));
+    if (is_on_group(m, &f)) return assign_on_group("duet_explain", m, &f, out);
     const target to = { m, f.count - 1 };
     statement s = { &to, 1, &f, fusion_now(), math_now() };
     plans_reserve(1);

@@ -3,6 +3,7 @@
 #include "deferred.h"
 #include "device_use.h"
 #include "eviction.h"
+#include "group_statement.h"
 #include "matrix.h"
 #include "run_statement.h"
 #include "statement.h"
@@ -15,13 +16,15 @@
 typedef struct statements {
     const duet_assignment *a;
     int count;
-    const char *who, *noun; /* noun: what the user calls one of them */
+    const char *who,
+        *noun; /* noun: what the user calls one of them. NULL: there is only one, and the caller names it */
     formula f;
     target to[STATEMENTS];
 } statements;
 
 static __attribute__((cold)) duet_status name_number(duet_status s, const statements *all, int k)
 {
+    if (!all->noun) return s;
     if (!strncmp(duet_error(), all->who, strlen(all->who))) return fail_within(s, "%s %d", all->noun, k + 1);
     return fail_within(s, "%s %d of %s", all->noun, k + 1, all->who);
 }
@@ -264,11 +267,21 @@ static duet_status run_all(statements *all, bool guards, bool *several)
     return likely(!w.seen) ? s : finish(&w, s);
 }
 
+static __attribute__((noinline, cold)) duet_status evaluate_on_group(const statements *all)
+{
+    const thread *t = thread_get();
+    const duet_status s =
+        group_statement(all->who, all->to, all->count, &all->f, t->explaining, t->site, statement_list);
+    if (s == DUET_OK || strstr(duet_error(), all->who)) return s;
+    return fail_within(s, "%s", all->who);
+}
+
 /* While memory of the GPU is scarce, or while the list is recorded, no group is ready. If memory becomes
  * scarce during a list of several groups, the list runs again, and may free buffers of its own matrices. */
 static duet_status evaluate_all(statements *all)
 {
     TRY(read_all(all));
+    if (any_groups() && group_concerns(all->to, all->count, &all->f)) return evaluate_on_group(all);
     if (thread_get()->explaining) return each_group(all, false, NULL, print_group, thread_get()->explaining);
     const unsigned failures = deferred_failures();
     const bool guards = !pool_is_tight() && !thread_get()->recording;
@@ -279,6 +292,15 @@ static duet_status evaluate_all(statements *all)
         return s;
     pool_note_pressure();
     return run_all(all, false, &several);
+}
+
+duet_status statement_list(const char *who, const duet_assignment *a, int count, const char *site)
+{
+    statements all = { .a = a, .count = count, .who = who, .noun = count > 1 ? "statement" : NULL };
+    IN_DEFAULT_FP_ENVIRONMENT;
+    const duet_status s = evaluate_all(&all);
+    for (int k = 0; k < count; k++) formula_spend(a[k].value, site);
+    return s;
 }
 
 duet_status statement_set_all(const char *who, const char *noun, const duet_assignment *a, int count,
@@ -303,5 +325,7 @@ duet_status(duet_explain_all)(FILE *out, const duet_assignment *a, int count)
     if (!out) return fail(DUET_BAD_ARGUMENT, "duet_explain_all: out must not be NULL");
     IN_DEFAULT_FP_ENVIRONMENT;
     TRY(read_all(&all));
+    if (any_groups() && group_concerns(all.to, count, &all.f))
+        return group_statement(all.who, all.to, count, &all.f, out, NULL, statement_list);
     return each_group(&all, false, NULL, print_group, out);
 }

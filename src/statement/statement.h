@@ -34,6 +34,9 @@ duet_status statement_set(const char *who, duet_matrix *m, duet_expr e, const ch
 duet_status statement_set_all(const char *who, const char *noun, const duet_assignment *a, int count,
                               const char *site);
 
+/* set_all.c: the same, as a part of a statement that calls statement_ends later. */
+duet_status statement_list(const char *who, const duet_assignment *a, int count, const char *site);
+
 /* create.c: a new matrix for the result of e, as the function `who`. NULL: e or the allocation failed, as the
  * thread's text says. Does not spend e. */
 duet_matrix *statement_result(const char *who, duet_expr e);

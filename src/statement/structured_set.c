@@ -246,6 +246,8 @@ static duet_status declare(duet_matrix *m, duet_structure structure)
     unsigned p = structure_properties(structure);
     if (!p && structure != DUET_GENERAL)
         return fail(DUET_BAD_ARGUMENT, "%s: structure (%d) is not a duet_structure", who, (int)structure);
+    if (m->storage->split)
+        return fail(DUET_UNSUPPORTED, "%s: m is on a group, and matrices on a group have no structure", who);
     TRY(structure_fits(who, m));
     const bool turned = matrix_is_turned(m);
     if (turned) p = properties_transposed(p);

@@ -1473,6 +1473,46 @@ static void test_sparse()
     tap_point("sparse matrices");
 }
 
+/* Groups of parts of the CPU: each function of the class, and how matrices lie on them. */
+static void test_groups()
+{
+    const duet::on_cpu parts_of_the_cpu;
+    duet::group g = duet::group::local(2), other;
+    CHECK(g.ranks() == 2 && g.rank() == 0 && g.near() == 2 && !g.empty(), "a group of 2");
+    CHECK(other.empty() && other.ranks() == 0 && other.near() == 0, "an empty group");
+    matrix x = g.split(duet::f32, 0, 5, 3), w = g.replicated(duet::f32, 3, 2), y, ordinary = w.clone();
+    CHECK(x.shape() == duet::shape(5, 3) && x.split_axis() == 0 && x.group_of() == g.get(), "split");
+    CHECK(w.shape() == duet::shape(3, 2) && w.split_axis() == -1 && w.group_of() == g.get(), "replicated");
+    CHECK(g.split(duet::f64, 1, duet::shape(2, 4)).split_axis() == 1, "a shape as an argument");
+    const matrix::split_range first = x.split_part(0), second = x.split_part(1), all = w.split_part(1);
+    CHECK(first.first == 0 && first.count == 3 && second.first == 3 && second.count == 2, "parts of x");
+    CHECK(all.first == 0 && all.count == 6, "a replicated matrix has no parts");
+    x = 1;
+    w = 0.5;
+    y = duet::matmul(x, w) + 1;
+    CHECK(y.split_axis() == 0 && y.group_of() == g.get() && duet::item(duet::sum(y)) == 25, "a statement");
+    CHECK(holds<float>(y, { 2.5, 2.5, 2.5, 2.5, 2.5, 2.5, 2.5, 2.5, 2.5, 2.5 }), "reading gathers");
+    matrix total(duet::f32, 2);
+    total = duet::sum(y, 0);
+    CHECK(holds<float>(total, { 12.5, 12.5 }) && !total.group_of() && total.split_axis() == -1,
+          "an ordinary matrix");
+    g.timeout(30);
+    std::ostringstream text;
+    g.info(text);
+    CHECK(text.str().find("CPU") != std::string::npos, "%s", text.str().c_str());
+    refuses([&] { (void)duet::group::local(-1); }, "rank");
+    refuses([&] { (void)g.split(duet::f32, 2, 5, 3); }, "axis");
+    refuses([&] { (void)total.split_part(0); }, "group");
+    refuses([&] { g.timeout(0); }, "seconds");
+    refuses([&] { (void)other.replicated(duet::f32, 2); }, "NULL");
+    other = std::move(g);
+    CHECK(g.empty() && other.get() == x.group_of(), "a moved group");
+    duet::group alone(std::move(other));
+    alone = duet::group(); /* ends when the last of its matrices is freed */
+    CHECK(duet::item(duet::sum(x)) == 15, "a matrix keeps its group");
+    tap_point("groups");
+}
+
 int main()
 {
     const int64_t before = duet_live(nullptr);
@@ -1487,6 +1527,7 @@ int main()
     test_arrange();
     test_optimizers();
     test_sparse();
+    test_groups();
     test_statements();
     test_files();
     test_printing();

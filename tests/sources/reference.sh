@@ -14,8 +14,8 @@ point() { # status name
 skip() { points=$((points + 1)) && echo "ok $points - $1 # SKIP $2"; }
 none() { [ ! -s "$work/log" ]; }
 
-# Functions of headers that duet.h does not include, because their types are not its own.
-tr '\n' ' ' <"$top/include/duet/dlpack.h" | grep -oE 'DUET_API [^;]*;' | sed -E 's/.*[ *](duet_[a-z0-9_]+)\(.*/\1/' | sort >"$work/apart"
+# Functions of headers that duet.h does not include. mpi.h declares those of libduet-mpi.
+(cd "$top/include/duet" && cat dlpack.h mpi.h transport.h) | tr '\n' ' ' | grep -oE 'DUET_API [^;]*;' | sed -E 's/.*[ *](duet_[a-z0-9_]+)\(.*/\1/' | sort >"$work/apart"
 nm -D --defined-only "$library" | awk '{ print $NF }' | sed 's/@.*//' | grep '^duet_' | grep -v '_at$' | sort |
     comm -23 - "$work/apart" >"$work/exported"
 sed -nE 's/^[a-z].*[ *](duet_[a-z0-9_]+)\(.*\);$/\1/p' "$reference" >"$work/all"

@@ -1,0 +1,215 @@
+/* build.c - builds the formulas of one rank. */
+#include "build.h"
+#include "dtype.h"
+#include "operator_again.h"
+#include "split_matrix.h"
+#include "status.h"
+#include <stdlib.h>
+#include <string.h>
+
+bool build_begin(builder *b, const planner *p, communicator *c, int index)
+{
+    *b = (builder){ .p = p, .own = { .g = p->g }, .c = c, .index = index };
+    b->value = calloc(p->count, sizeof *b->value);
+    if (b->value) return true;
+    fail(DUET_NO_MEMORY, "no memory for a formula of %u nodes", p->count);
+    return false;
+}
+
+void build_end(builder *b)
+{
+    for (moved_value *m = b->moved; m; m = b->moved) {
+        b->moved = m->next;
+        free(m);
+    }
+    planner_end(&b->own);
+    free(b->view);
+    free(b->value);
+}
+
+static bool more_views(builder *b)
+{
+    const int capacity = b->capacity ? 2 * b->capacity : 8;
+    duet_matrix **more = realloc(b->view, (size_t)capacity * sizeof *more);
+    if (!more) return false;
+    b->view = more;
+    b->capacity = capacity;
+    return true;
+}
+
+duet_matrix *build_keep(builder *b, duet_matrix *v)
+{
+    if (v && (b->views < b->capacity || more_views(b))) return b->view[b->views++] = v;
+    duet_free(&v);
+    fail(DUET_NO_MEMORY, "no memory for a part of a matrix");
+    return NULL;
+}
+
+duet_matrix *build_view(builder *b, const duet_matrix *m) { return build_keep(b, split_local(m, b->index)); }
+duet_matrix *build_owned(builder *b, const duet_matrix *m) { return build_keep(b, split_owned(m, b->index)); }
+
+/* ---- pieces of formulas ---- */
+
+void part_of_node(const builder *b, const node *n, const distribution *d, int64_t size[DUET_RANK_MAX])
+{
+    memcpy(size, n->size, sizeof n->size);
+    if (d->axis >= 0) size[d->axis] = d->bounds[b->c->rank + 1] - d->bounds[b->c->rank];
+}
+
+duet_expr build_range(const builder *b, duet_expr e, int axis, int64_t from, int64_t upto)
+{
+    return duet_range_at(e, axis, from, upto, 1, b->site);
+}
+
+static shape shape_of_node(const node *n)
+{
+    shape s = { .rank = n->rank };
+    memcpy(s.size, n->size, sizeof s.size);
+    return s;
+}
+
+duet_expr build_collective(builder *b, enum collective_kind kind, duet_expr e, duet_dtype type,
+                           const shape *whole, const distribution *from, const distribution *to)
+{
+    const collective *x = collective_new(b->c, kind, type, whole, from, to);
+    if (!x) return formula_failed(fail(DUET_NO_MEMORY, "no memory for a collective step"));
+    b->bytes += collective_bytes(x);
+    const collective_attributes attr = { x->id, b->sequence++ };
+    const duet_expr after = b->last.serial ? b->last : e;
+    b->last = collective_formula(e, after, attr, type, x->out.rank, x->out.size, b->site);
+    return b->last;
+}
+
+/* Halves are computed in f32 and rounded when they are stored in a matrix. So intermediate halves are sent as
+ * f32. */
+static duet_dtype widened(const builder *b, uint32_t i, duet_expr *e)
+{
+    const node *n = &b->p->nodes[i];
+    if (n->op == OP_LEAF || !dtype_is_half((duet_dtype)n->type)) return (duet_dtype)n->type;
+    *e = duet_cast_at(*e, DUET_F32, b->site);
+    return DUET_F32;
+}
+
+static moved_value *find_moved(const builder *b, uint32_t i, const distribution *to)
+{
+    for (moved_value *m = b->moved; m; m = m->next)
+        if (m->node == i && distribution_equal(&m->to, to, b->c->ranks)) return m;
+    return NULL;
+}
+
+/* Every rank has all elements, and uses its part of them. */
+static duet_expr take_part(const builder *b, duet_expr e, const distribution *to)
+{
+    return build_range(b, e, to->axis, to->bounds[b->c->rank], to->bounds[b->c->rank + 1]);
+}
+
+duet_expr build_moved(builder *b, uint32_t i, const distribution *to)
+{
+    const node *n = &b->p->nodes[i];
+    const distribution *from = &b->p->of[i].at;
+    if (n->rank == 0 || distribution_equal(from, to, b->c->ranks)) return b->value[i];
+    const moved_value *before = find_moved(b, i, to);
+    if (before) return before->e;
+    const shape whole = shape_of_node(n);
+    duet_expr e = b->value[i];
+    if (from->axis < 0) e = take_part(b, e, to);
+    else {
+        const duet_dtype type = widened(b, i, &e);
+        e = build_collective(b, COLLECTIVE_MOVE, e, type, &whole, from, to);
+    }
+    moved_value *m = malloc(sizeof *m);
+    if (!m) return formula_failed(fail(DUET_NO_MEMORY, "no memory for a formula"));
+    *m = (moved_value){ i, *to, e, b->moved };
+    b->moved = m;
+    return e;
+}
+
+/* ---- nodes ---- */
+
+/* The rank that has the elements sends them to all. */
+static duet_status build_owned_leaf(builder *b, uint32_t i, int owner)
+{
+    const node *n = &b->p->nodes[i];
+    shape whole = { .rank = n->rank + 1, .size = { 1 } };
+    distribution from = { 0, bounds_new(&b->own) }, to = replicated();
+    const duet_matrix *m = build_owned(b, n->matrix);
+    if (!m || !from.bounds) return DUET_NO_MEMORY;
+    for (int r = 0; r <= b->c->ranks; r++) from.bounds[r] = r > owner;
+    memcpy(whole.size + 1, n->size, (size_t)n->rank * sizeof n->size[0]);
+    const duet_expr e =
+        build_collective(b, COLLECTIVE_MOVE, duet_of_matrix(m), (duet_dtype)n->type, &whole, &from, &to);
+    b->value[i] = duet_reshape_at(e, n->rank, n->size, b->site);
+    return DUET_OK;
+}
+
+static duet_status build_leaf(builder *b, uint32_t i)
+{
+    const node *n = &b->p->nodes[i];
+    if (n->op == OP_NUMBER) {
+        b->value[i] = number_again(n);
+        return DUET_OK;
+    }
+    const duet_matrix *m = n->matrix;
+    int owner;
+    if (m->storage->split && b->p->of[i].how == OWNED && split_owner(m, &owner))
+        return build_owned_leaf(b, i, owner);
+    if (m->storage->split) {
+        m = build_view(b, m);
+        if (!m) return DUET_NO_MEMORY;
+    }
+    b->value[i] = duet_of_matrix(m);
+    return DUET_OK;
+}
+
+/* A range along the split axis: this rank's part of it. Indices count from the first element of its
+ * operand. */
+static duet_expr build_own_range(const builder *b, uint32_t i, duet_expr x)
+{
+    const node *n = &b->p->nodes[i];
+    const spread *s = &b->p->of[i];
+    int64_t start, by;
+    memcpy(&start, n->attr.range.start, sizeof start);
+    memcpy(&by, n->attr.range.step, sizeof by);
+    const int r = b->c->rank;
+    const int64_t first = start + s->at.bounds[r] * by - s->need[0].bounds[r],
+                  count = s->at.bounds[r + 1] - s->at.bounds[r];
+    if (!count) return duet_range_at(x, s->at.axis, 0, 0, 1, b->site);
+    return duet_range_at(x, s->at.axis, first, first + (count - 1) * by + 1, by, b->site);
+}
+
+static bool is_own_range(const builder *b, uint32_t i)
+{
+    const node *n = &b->p->nodes[i];
+    return n->op == OP_range && b->p->of[i].at.axis >= 0 && b->p->of[i].at.axis == n->attr.range.axis;
+}
+
+static duet_expr build_operator(builder *b, uint32_t i, const duet_expr x[])
+{
+    const node *n = &b->p->nodes[i];
+    const spread *s = &b->p->of[i];
+    int64_t size[DUET_RANK_MAX];
+    if (s->how == JOINED) return build_joined(b, i, x);
+    if (s->how == TRANSFORMED) return build_transform(b, i, x[0]);
+    if (s->how == TOP) return build_top(b, i, x[0]);
+    if (s->how == PANELS) return build_panels(b, i, x);
+    if (is_own_range(b, i)) return build_own_range(b, i, x[0]);
+    const distribution partial = replicated();
+    part_of_node(b, n, s->how == ADDED ? &partial : &s->at, size);
+    duet_expr e = operator_again(n, x, size);
+    if (s->how == LOCAL) return e;
+    const shape whole = shape_of_node(n);
+    const duet_dtype type = widened(b, i, &e);
+    return build_collective(b, COLLECTIVE_ADD, e, type, &whole, &partial, &s->at);
+}
+
+duet_status build_node(builder *b, uint32_t i)
+{
+    const node *n = &b->p->nodes[i];
+    duet_expr x[3];
+    if (op_infos[n->op].kind == KIND_LEAF) return build_leaf(b, i);
+    b->site = n->site;
+    for (int k = 0; k < op_infos[n->op].arity; k++)
+        x[k] = build_moved(b, i - n->back[k], &b->p->of[i].need[k]);
+    b->value[i] = build_operator(b, i, x);
+    return DUET_OK;
+}

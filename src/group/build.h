@@ -1,0 +1,66 @@
+/* build.h - builds the formulas that one rank evaluates for a formula of matrices on its group. */
+#ifndef BUILD_H
+#define BUILD_H
+
+#include "distribute.h"
+
+/* A value of a node in another distribution. */
+typedef struct moved_value {
+    uint32_t node;
+    distribution to;
+    duet_expr e;
+    struct moved_value *next;
+} moved_value;
+
+typedef struct builder {
+    const planner *p;
+    planner own; /* only its memory */
+    communicator *c;
+    int index;          /* of the rank in its process */
+    duet_expr *value;   /* by node: this rank's part of it */
+    moved_value *moved; /* a list */
+    int sequence;       /* the number of collectives so far */
+    duet_matrix **view; /* of parts, made for this statement */
+    int views, capacity;
+    int64_t bytes;  /* that the collectives send from this rank */
+    duet_expr last; /* the latest collective */
+    const char *site;
+} builder;
+
+/* false: no memory; the text is set */
+bool build_begin(builder *b, const planner *p, communicator *c, int index);
+void build_end(builder *b);
+
+/* Sets b->value[i] from those of the operands. A failure is a failed formula. */
+duet_status build_node(builder *b, uint32_t i);
+
+/* The value of node i in another distribution. */
+duet_expr build_moved(builder *b, uint32_t i, const distribution *to);
+
+/* A collective step for an array of this type and shape. e: this rank's part of it in the distribution
+ * `from`. */
+duet_expr build_collective(builder *b, enum collective_kind kind, duet_expr e, duet_dtype type,
+                           const shape *whole, const distribution *from, const distribution *to);
+
+/* The size of this rank's part of a node. */
+void part_of_node(const builder *b, const node *n, const distribution *d, int64_t size[DUET_RANK_MAX]);
+
+/* The elements from .. upto - 1 of an axis. */
+duet_expr build_range(const builder *b, duet_expr e, int axis, int64_t from, int64_t upto);
+
+/* reductions.c: the value of a node that is JOINED. */
+duet_expr build_joined(builder *b, uint32_t i, const duet_expr of[]);
+
+/* Frees m after the statement or, if that is recorded, with the recording. NULL: the text is set */
+duet_matrix *build_keep(builder *b, duet_matrix *m);
+
+/* transforms.c: nodes that are TRANSFORMED, TOP and PANELS, from their operands. */
+duet_expr build_transform(builder *b, uint32_t i, duet_expr x);
+duet_expr build_top(builder *b, uint32_t i, duet_expr x);
+duet_expr build_panels(builder *b, uint32_t i, const duet_expr x[]);
+
+/* A view of this rank's part of m, for the duration of the statement. NULL: the text is set */
+duet_matrix *build_view(builder *b, const duet_matrix *m);
+duet_matrix *build_owned(builder *b, const duet_matrix *m); /* split_owned */
+
+#endif

@@ -1,0 +1,66 @@
+/* distribute.h - plans how the values of a formula are distributed over the ranks of a group, and which
+ * distributions of its operands each operator needs. */
+#ifndef DISTRIBUTE_H
+#define DISTRIBUTE_H
+
+#include "expr.h"
+#include "ranks.h"
+
+/* How the ranks compute a node.
+ * LOCAL     each rank computes its part from its parts of the operands
+ * ADDED     each rank computes a partial sum; these are then added
+ * JOINED    a reduction along the split axis: each rank reduces its part, then the results are reduced
+ * OWNED     a view whose elements are all on one rank, which sends them to all
+ * TRANSFORMED, TOP, PANELS   in two steps: transforms.c */
+enum how { LOCAL, ADDED, JOINED, OWNED, TRANSFORMED, TOP, PANELS };
+
+typedef struct spread {
+    enum how how;
+    distribution at;      /* of the value */
+    distribution need[3]; /* of the operands */
+    bool gathers;         /* every rank computes all of it, from operands that are gathered */
+} spread;
+
+/* A formula and how it is distributed. */
+typedef struct planner {
+    duet_group *g;
+    const node *nodes;
+    uint32_t count;
+    spread *of;                  /* by node */
+    struct bounds_block *blocks; /* memory of all bounds */
+} planner;
+
+bool planner_begin(planner *p, duet_group *g, const node *nodes, uint32_t count); /* false: out of memory */
+void planner_end(planner *p);
+
+/* Memory for ranks + 1 bounds; NULL: out of memory. split_evenly: bounds of equal parts of n elements. */
+int64_t *bounds_new(planner *p);
+distribution split_evenly(planner *p, int axis, int64_t n);
+static inline distribution replicated(void) { return (distribution){ -1, NULL }; }
+
+/* rules.c: sets p->of[i] from those of its operands. false: out of memory */
+bool distribute_node(planner *p, uint32_t i);
+
+/* Seconds for changing the distribution of an array, and for adding partial sums. */
+double move_seconds(const planner *p, const node *n, const distribution *from, const distribution *to);
+double rank_flops(const planner *p); /* a second */
+double add_seconds(const planner *p, const node *n);
+
+static inline const node *operand_node(const planner *p, uint32_t i, int k)
+{
+    return &p->nodes[i - p->nodes[i].back[k]];
+}
+static inline const distribution *operand_at(const planner *p, uint32_t i, int k)
+{
+    return &p->of[i - p->nodes[i].back[k]].at;
+}
+static inline uint32_t axes_of(const node *n, const node *x)
+{
+    return (uint32_t)n->attr.reduce.axes & ((1u << x->rank) - 1);
+}
+
+/* reductions.c: a reduction along the axis along which its operands are split. */
+#define REDUCE_UNIT 4096 /* elements of a block of the canonical order */
+bool distribute_reduction(planner *p, uint32_t i, int axis);
+
+#endif

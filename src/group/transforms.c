@@ -1,0 +1,143 @@
+/* transforms.c - operators that every rank does in two steps, with one exchange between them: Fourier transforms
+ * along the cut axis and others, the largest elements along the cut axis, and products of large matrices. */
+#include "build.h"
+#include "operator_again.h"
+#include <string.h>
+
+static shape shape_like(const node *n)
+{
+    shape s = { .rank = n->rank };
+    memcpy(s.size, n->size, sizeof s.size);
+    return s;
+}
+
+/* ---- Fourier transforms: along all axes but the cut one, then, cut along another axis, along that one ---- */
+
+static duet_expr transform(const builder *b, uint32_t i, enum op op, uint32_t axes, const shape *size,
+                           duet_expr x)
+{
+    node like = b->p->nodes[i];
+    like.op = (uint8_t)op;
+    like.attr.fourier.axes &= (int32_t)axes;
+    for (int a = 0; a < like.rank; a++)
+        if (!(axes >> a & 1)) like.attr.fourier.length[a] = 0;
+    for (int a = 0; a < like.rank && op != OP_rfftn; a++)
+        if (like.attr.fourier.axes >> a & 1)
+            like.attr.fourier.last = a; /* real operands are halved along it */
+    return operator_again(&like, &x, size->size);
+}
+
+duet_expr build_transform(builder *b, uint32_t i, duet_expr x)
+{
+    const node *n = &b->p->nodes[i];
+    const distribution *from = &b->p->of[i].need[0], *to = &b->p->of[i].at;
+    const int r = b->c->rank;
+    shape whole = shape_like(n), size;
+    whole.size[from->axis] = operand_node(b->p, i, 0)->size[from->axis];
+    size = whole;
+    size.size[from->axis] = from->bounds[r + 1] - from->bounds[r];
+    const duet_expr first = transform(b, i, (enum op)n->op, ~(1u << from->axis), &size, x);
+    const duet_expr turned =
+        build_collective(b, COLLECTIVE_MOVE, first, (duet_dtype)n->type, &whole, from, to);
+    size = shape_like(n);
+    size.size[to->axis] = to->bounds[r + 1] - to->bounds[r];
+    const enum op op = n->op == OP_rfftn ? OP_fftn : (enum op)n->op;
+    return transform(b, i, op, 1u << from->axis, &size, turned);
+}
+
+/* ---- the largest elements of all ranks are among the largest of each ---- */
+
+static enum op values_of(enum op op)
+{
+    if (op == OP_top_k_indices) return OP_top_k;
+    return op == OP_bottom_k_indices ? OP_bottom_k : op;
+}
+
+typedef struct top {
+    builder *b;
+    const node *n;
+    int axis;
+    int64_t *bounds; /* of the largest elements of each rank */
+    shape whole;     /* of those of all ranks */
+} top;
+
+static duet_expr largest(const top *t, enum op op, duet_dtype type, int64_t k, duet_expr x)
+{
+    node like = *t->n;
+    int64_t size[DUET_RANK_MAX];
+    memcpy(size, t->n->size, sizeof size);
+    size[t->axis] = k;
+    like.op = (uint8_t)op;
+    like.type = (uint8_t)type;
+    like.attr.index.k = (int32_t)k;
+    return operator_again(&like, &x, size);
+}
+
+/* Of this rank's part, which may be empty. */
+static duet_expr own_largest(const top *t, enum op op, duet_dtype type, int64_t k, duet_expr x)
+{
+    if (k) return largest(t, op, type, k, x);
+    return duet_cast_at(build_range(t->b, x, t->axis, 0, 0), type, t->b->site);
+}
+
+static duet_expr gather_top(const top *t, duet_dtype type, duet_expr x)
+{
+    const distribution from = { t->axis, t->bounds }, to = { -1, NULL };
+    return build_collective(t->b, COLLECTIVE_MOVE, x, type, &t->whole, &from, &to);
+}
+
+duet_expr build_top(builder *b, uint32_t i, duet_expr x)
+{
+    const node *n = &b->p->nodes[i];
+    const distribution *d = &b->p->of[i].need[0];
+    const duet_dtype type = (duet_dtype)operand_node(b->p, i, 0)->type;
+    const int64_t k = n->attr.index.k;
+    const int r = b->c->rank;
+    top t = { b, n, d->axis, bounds_new(&b->own), shape_like(n) };
+    if (!t.bounds) return formula_failed(DUET_NO_MEMORY);
+    t.bounds[0] = 0;
+    for (int p = 0; p < b->c->ranks; p++) {
+        const int64_t own = d->bounds[p + 1] - d->bounds[p];
+        t.bounds[p + 1] = t.bounds[p] + (own < k ? own : k);
+    }
+    t.whole.size[t.axis] = t.bounds[b->c->ranks];
+    const int64_t own = t.bounds[r + 1] - t.bounds[r];
+    const enum op op = (enum op)n->op, value = values_of(op);
+    const duet_expr values = gather_top(&t, type, own_largest(&t, value, type, own, x));
+    if (op == value) return largest(&t, op, type, k, values);
+    duet_expr index = own_largest(&t, op, DUET_I64, own, x);
+    index = duet_add_at(index, duet_of_integer(d->bounds[r]), b->site);
+    return duet_take_along_axis_at(gather_top(&t, DUET_I64, index), largest(&t, op, DUET_I64, k, values),
+                                   t.axis, b->site);
+}
+
+/* ---- x y, where x is cut by rows and y too: the rows of y that one rank has at a time ---- */
+
+static duet_expr panel(builder *b, const node *y, const distribution *d, int owner, duet_expr own)
+{
+    shape whole = shape_like(y);
+    distribution from = { 0, bounds_new(&b->own) };
+    const distribution to = { -1, NULL };
+    if (!from.bounds) return formula_failed(DUET_NO_MEMORY);
+    whole.size[0] = d->bounds[owner + 1] - d->bounds[owner];
+    for (int r = 0; r <= b->c->ranks; r++) from.bounds[r] = r > owner ? whole.size[0] : 0;
+    if (b->c->rank != owner) own = build_range(b, own, 0, 0, 0);
+    return build_collective(b, COLLECTIVE_MOVE, own, (duet_dtype)y->type, &whole, &from, &to);
+}
+
+duet_expr build_panels(builder *b, uint32_t i, const duet_expr x[])
+{
+    const node *n = &b->p->nodes[i], *y = operand_node(b->p, i, 1);
+    const distribution *d = &b->p->of[i].need[1];
+    int64_t size[DUET_RANK_MAX];
+    duet_expr sum = { 0 };
+    part_of_node(b, n, &b->p->of[i].at, size);
+    for (int r = 0; r < b->c->ranks; r++) {
+        if (d->bounds[r + 1] == d->bounds[r]) continue;
+        const duet_expr pair[2] = { build_range(b, x[0], 1, d->bounds[r], d->bounds[r + 1]),
+                                    panel(b, y, d, r, x[1]) };
+        const duet_expr product = operator_again(n, pair, size);
+        sum = sum.serial ? duet_add_at(sum, product, b->site) : product;
+    }
+    return sum;
+}

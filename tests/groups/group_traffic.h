@@ -1,0 +1,62 @@
+/* group_traffic.h - checks that statements on a group send no more bytes than necessary. */
+#ifndef GROUP_TRAFFIC_H
+#define GROUP_TRAFFIC_H
+
+#include "tap.h"
+#include <duet/duet.h>
+
+/* Matrices of this test. Rows can be divided among up to 8 ranks, in whole blocks of 4096. */
+enum { ROWS = 8 * 4096, COLUMNS = 8, OUT = 4 };
+
+/* Runs a statement, and checks the bytes that all ranks of this process sent. */
+#define SENDS(what, m, e, bytes) check_bytes(what, duet_set(m, e), before_bytes(), bytes)
+static uint64_t bytes_before;
+static uint64_t before_bytes(void) { return bytes_before; }
+
+static void check_bytes(const char *what, duet_status s, uint64_t before, double bytes)
+{
+    const uint64_t now = duet_stats().exchange_bytes;
+    CHECK(s == DUET_OK, "%s: %s", what, duet_error());
+    CHECK((double)(now - before) == bytes, "%s: %.0f bytes sent, not %.0f", what, (double)(now - before),
+          bytes);
+    bytes_before = now;
+}
+
+static duet_matrix *some(duet_group *g, int axis, int64_t rows, int64_t columns)
+{
+    duet_matrix *m = axis < 0 ? duet_new_replicated(g, DUET_F32, rows, columns)
+                              : duet_new_split(g, DUET_F32, axis, rows, columns);
+    float *p = duet_overwrite(m);
+    for (int64_t i = 0; p && i < rows * columns; i++) p[i] = (float)(i % 7) - 3;
+    return m;
+}
+
+/* P ranks; an all-gather of n bytes sends n (P - 1) in all, an all-to-all n (P - 1) / P, an all-reduce
+ * 2 n (P - 1), a reduce-scatter n (P - 1). */
+static void traffic_of(duet_group *g)
+{
+    const double ranks = duet_group_ranks(g), others = ranks - 1, each = sizeof(float);
+    const double all = ROWS * (double)COLUMNS * each;
+    duet_matrix *x = some(g, 0, ROWS, COLUMNS), *y = some(g, 0, ROWS, COLUMNS),
+                *c = some(g, 1, ROWS, COLUMNS), *r = some(g, -1, ROWS, COLUMNS),
+                *w = some(g, -1, COLUMNS, OUT), *p = some(g, 0, ROWS, OUT),
+                *d = some(g, -1, COLUMNS, COLUMNS), *ds = some(g, 0, COLUMNS, COLUMNS),
+                *s = duet_new_replicated(g, DUET_F32, COLUMNS);
+    bytes_before = duet_stats().exchange_bytes;
+    SENDS("element by element", y, duet_add(duet_mul(x, 2), duet_exp(y)), 0);
+    SENDS("from replicated", y, duet_add(x, r), 0);
+    SENDS("softmax", y, duet_softmax(x), 0);
+    SENDS("rows normalised", y, duet_sub(x, duet_mean_keep(x, 1)), 0);
+    SENDS("rows times replicated", p, duet_matmul(x, w), 0);
+    SENDS("gather", r, x, all * others);
+    if (COLUMNS % (int)ranks == 0) SENDS("other axis", c, x, all * others / ranks);
+    SENDS("contraction", d, duet_matmul(duet_transpose(x), y), 2 * COLUMNS * COLUMNS * each * others);
+    if ((int)ranks <= COLUMNS && COLUMNS % (int)ranks == 0)
+        SENDS("contraction to parts", ds, duet_matmul(duet_transpose(x), y),
+              COLUMNS * COLUMNS * each * others);
+    if (ROWS / 4096 % (int)ranks == 0 && ((int)ranks & ((int)ranks - 1)) == 0)
+        SENDS("sum of whole subtrees", s, duet_sum_axis(x, 0), COLUMNS * each * ranks * others);
+    duet_free(&x, &y, &c, &r, &w, &p, &d, &ds, &s);
+}
+
+#endif

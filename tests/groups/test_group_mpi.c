@@ -1,0 +1,32 @@
+/* test_group_mpi.c - compares statements with matrices on a group of MPI processes, on the CPU, with those of
+ * ordinary matrices. Every process checks its results; rank 0 reports. */
+#include "group_cases.h"
+#include <duet/mpi.h>
+
+/* The failures of all processes count. */
+static void point(int rank, const char *name)
+{
+    int all = 0;
+    MPI_Allreduce(&tap_failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    tap_failures = all;
+    if (rank == 0) tap_point(name);
+    tap_failures = tap_checks = 0;
+}
+
+int main(int argc, char **argv)
+{
+    int rank, ranks;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    const int64_t count = argc > 2 ? atoll(argv[2]) : 200;
+    duet_group *g = duet_group_mpi(MPI_COMM_WORLD, DUET_CPU);
+    CHECK(g != NULL, "%s", duet_error());
+    for (int64_t i = 0; g && i < count; i++) run_case(g, seed + (uint64_t)i, i % 4 == 3);
+    duet_group_free(&g);
+    point(rank, "random statements");
+    if (rank == 0) tap_end();
+    MPI_Finalize();
+    return 0;
+}
