@@ -10,7 +10,7 @@ import re
 from collections import namedtuple
 
 Comment = namedtuple('Comment', 'paragraphs items tags')
-TAGS = 'Shapes', 'Owner', 'Errors', 'Source', 'Units'
+TAGS = 'Shapes', 'Threads', 'Failures', 'Owner', 'Errors', 'Source', 'Units'
 ITEM = re.compile(r'    (\w+)(?:  +|\n +)(\S.*)', re.S)
 TAG = re.compile(rf'({"|".join(TAGS)})  +(.*)', re.S)
 

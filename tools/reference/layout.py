@@ -4,7 +4,7 @@ import textwrap
 
 PLAIN = re.compile(r'(?:the|an?|in|as|any|all|each|along|for|of|with|where|exact|joins|repeats|copies|shifts'
                    r'|uniform|normal|removes|inserts|splits|moves|sets|stores|runs|prints|starts|stops|returns|loads|saves|opens|closes)\b')
-ORDER = 'Options', 'Shapes', 'Types', 'Accuracy', 'Owner', 'Errors', 'Source', 'Units'
+ORDER = 'Options', 'Shapes', 'Types', 'Accuracy', 'Threads', 'Failures', 'Owner', 'Errors', 'Source', 'Units'
 
 
 def prototype(function, attributes=''):

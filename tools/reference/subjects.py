@@ -25,17 +25,22 @@ SUBJECTS = {
     'files': 'Files and printing',
     'structure': 'Structured matrices',
     'sparse': 'Sparse matrices',
+    'groups': 'Several GPUs, several processes',
+    'mpi': 'Groups of MPI processes',
+    'transports': 'Groups with a transport of your own',
     'dlpack': 'Exchange with other libraries (DLPack)',
     'values': 'Results whose size depends on values',
     'recording': 'Recording and replay',
     'devices': 'Devices, plans, statistics, errors',
 }
-HEADERS = {'dlpack': 'dlpack.h'}  # subjects with a header of their own, which duet.h does not include
+# Subjects with a header of their own, which duet.h does not include.
+HEADERS = {'dlpack': 'dlpack.h', 'mpi': 'mpi.h', 'transports': 'transport.h'}
 SECTIONS = {  # headers, and sections of duet.h
     'matrices and views': 'matrices', 'formulas and statements': 'statements', 'typed.h': 'typed',
     'create.h': 'create', 'arrange.h': 'arrange', 'random.h': 'random', 'files.h': 'files',
     'gradient.h': 'gradients', 'layers.h': 'networks', 'dlpack.h': 'dlpack', 'optimizers.h': 'optimizers',
-    'structure.h': 'structure', 'sparse.h': 'sparse',
+    'structure.h': 'structure', 'sparse.h': 'sparse', 'group.h': 'groups',
+    'mpi.h': 'mpi', 'transport.h': 'transports',
     'results whose size depends on values': 'values', 'recording and replay': 'recording',
     'devices, plans, statistics, errors': 'devices', 'operators.h': 'select',
 }

@@ -1,0 +1,741 @@
+#!/usr/bin/env python3
+"""scale_model.py - estimates the time of computations on groups of 1 to 4096 GPUs. docs/scale.md explains it.
+
+The model has three parts: measured times of one GPU (bench/results/h200*.json), formulas for the time
+of communication, and the number of statements and collective calls of Duet. ASSUMED has every other
+number, with its source. bench/results/links.json, if it exists, replaces some of them:
+{"network_rate": 4.6e10, ...}.
+
+    scale_model.py [OPTIONS]                  prints tables
+    scale_model.py --json                     prints the same as JSON
+    scale_model.py --assumptions              prints all numbers that are not measured, and those that are
+    scale_model.py --chart FILE.svg           draws efficiency against GPUs; needs matplotlib
+    scale_model.py --check FILE.json          compares the model with measured times
+    scale_model.py --update docs/scale.md     updates the tables of the page: each is between a comment
+                                              that has its options and a comment "end" """
+
+import argparse
+import contextlib
+import io
+import json
+import math
+import re
+import sys
+from collections import namedtuple
+from pathlib import Path
+
+GIB, MIB = 2**30, 2**20
+RESULTS = Path(__file__).resolve().parent.parent / "bench" / "results"
+RANKS = [2**k for k in range(13)]
+
+# name: (value, unit, source). Lists have a value for each protocol of NCCL: LL, LL128, Simple.
+ASSUMED = {
+    "node_gpus": (8, "GPUs", "node with an NVSwitch (HGX H200)"),
+    "nvlink_nominal": (450e9, "bytes/s", "NVLink 4, each direction of a GPU; NVIDIA's data sheet"),
+    "nvlink_efficiency": (0.82, "", "370 GB/s in NCCL's rings: github.com/NVIDIA/nccl-tests/issues/212"),
+    "network_nominal": (50e9, "bytes/s", "InfiniBand NDR, 400 Gbit/s, one adapter for each GPU"),
+    "network_efficiency": (0.93, "", "46 to 48 GB/s: github.com/NVIDIA/nccl-tests/issues/290"),
+    "base_ring": ([6.6e-6, 14e-6, 8.4e-6], "s", "NCCL, src/graph/tuning.cc: baseLat"),
+    "base_tree": ([6.8e-6, 14e-6, 0], "s", "as base_ring"),
+    "hop_ring_nvlink": ([0.6e-6, 1.9e-6, 3.4e-6], "s", "NCCL, src/graph/tuning.cc: hwLat"),
+    "hop_ring_network": ([2.7e-6, 4.0e-6, 14e-6], "s", "as hop_ring_nvlink"),
+    "hop_tree_nvlink": ([0.6e-6, 1.25e-6, 28e-6], "s", "as hop_ring_nvlink"),
+    "hop_tree_network": ([5.0e-6, 8.5e-6, 28e-6], "s", "as hop_ring_nvlink"),
+    "protocol_rate": ([0.25, 0.92, 1], "", "share of the rate; NCCL, src/graph/tuning.cc"),
+    "tree_rate": (0.92, "", "share of the rate of a ring; NCCL, src/graph/tuning.cc"),
+    "message": (1e-6, "s", "assumed: for each other rank in an exchange by ncclSend and ncclRecv"),
+    "call": (20e-6, "s", "host time of a call of NCCL outside of a CUDA graph: src/gpu/link.c"),
+    "statement": (10e-6, "s", "assumed: host time of a statement; 5.5 us on one GPU (h200-calls.json)"),
+    "agree_near": (1e-6, "s", "assumed: a round of communicator_agree between threads of a process"),
+    "agree_far": (3e-6, "s", "assumed: such a round between processes, by MPI"),
+    "join_inputs": (16, "", "operands of an element-wise step: PROGRAM_INPUTS in src/core/program.h"),
+    "backward": (2 / 3, "", "share of a training step with which the all-reduce of gradients can overlap"),
+    "memory": (139.8 * GIB, "bytes", "of a GPU: duet_info in bench/results/h200.json"),
+}
+REPLACED = {"nvlink_rate": ("nvlink_nominal", "nvlink_efficiency"),
+            "network_rate": ("network_nominal", "network_efficiency")}
+
+
+# ---- parameters ----
+
+
+def read_json(path):
+    with open(path) as file:
+        return json.load(file)
+
+
+def parameters(links=None, options=None):
+    """Returns {name: value}. links: measured values, by name. Texts in it, such as a date, are ignored."""
+    p = {name: row[0] for name, row in ASSUMED.items()}
+    p.update(overlap=0.0, graph=False, pairs=False)
+    for rate, (nominal, efficiency) in REPLACED.items():
+        p[rate] = p[nominal] * p[efficiency]
+    measured = {name: value for name, value in (links or {}).items() if not isinstance(value, str)}
+    unknown = sorted(set(measured) - set(p))
+    if unknown:
+        raise ValueError("links.json: unknown names: " + ", ".join(unknown))
+    p.update(measured)
+    p.update(options or {})
+    return p
+
+
+# ---- measured times of one GPU: tables of (work, seconds) ----
+
+
+def bench_table(document, bench, work):
+    """The faster of a call and a replay, for each size."""
+    found = {}
+    for r in document["results"]:
+        if r.get("bench") == bench and r.get("machine") == "gpu":
+            best = min(r[key] for key in ("us", "replay_us") if r.get(key))
+            found[work(r["size"])] = best * 1e-6
+    return sorted(found.items())
+
+
+def train_table(document, network, work):
+    """The fastest of all runs on the GPU, for each batch."""
+    found = {}
+    for run in document["runs"]:
+        for cell in run["cells"] if run["machine"] == "gpu" else []:
+            if cell["network"] == network:
+                best = min(s for name, s in cell["seconds"].items() if name.startswith("Duet"))
+                at = work(cell["batch"])
+                found[at] = min(best, found.get(at, best))
+    return sorted(found.items())
+
+
+def entry(document, **like):
+    return next(r for r in document["results"] if all(r.get(k) == v for k, v in like.items()))
+
+
+def measure(folder=RESULTS, math_mode="strict"):
+    """Reads the results of one GPU."""
+    main, calls = read_json(folder / "h200.json"), read_json(folder / "h200-calls.json")
+    train, families = read_json(folder / "h200-train.json"), read_json(folder / "h200-families.json")
+    suffix = {"strict": "1"}.get(math_mode, math_mode)
+    forward = bench_table(read_json(folder / f"h200-forward-{suffix}.json"), "dense", WIDE.forward)
+    large, points = entry(families, case="rfft2", size="large")["us"] * 1e-6, 4096 * 4096 / 2 * 2
+    return {
+        "saxpy": bench_table(main, "saxpy", float),
+        "sum": bench_table(read_json(folder / "h200-vectors.json"), "sum", float),
+        "product": bench_table(main, "sgemm", lambda n: 2.0 * n**3) if math_mode == "strict" else forward,
+        "forward": forward,
+        "train": train_table(train, "dense", WIDE.training),
+        "cnn": train_table(train, "cnn", float),
+        "point": large / points,
+        "fft": entry(families, case="rfft2", size="small")["us"] * 1e-6,
+        "launch": entry(calls, what="bare launch, 1024 bytes")["ns"] * 1e-9,
+        "replay": entry(calls, what="three statements, replayed", machine="gpu")["ns"] * 1e-9,
+        "copy": 12e8 / dict(bench_table(main, "saxpy", float))[1e8],
+    }
+
+
+def seconds_of(table, work):
+    """Interpolates between measured points. Less work than the smallest point takes as long as that point;
+    more work than the largest takes proportionally longer."""
+    if work <= table[0][0]:
+        return table[0][1]
+    if work >= table[-1][0]:
+        return table[-1][1] * work / table[-1][0]
+    at = next(k for k in range(1, len(table)) if work <= table[k][0])
+    (x0, y0), (x1, y1) = table[at - 1], table[at]
+    part = math.log(work / x0) / math.log(x1 / x0)
+    return math.exp(math.log(y0) + part * math.log(y1 / y0))
+
+
+# ---- collective operations ----
+
+# ranks: all; near: those on one node; nodes: the number of nodes
+Ranks = namedtuple("Ranks", "ranks near nodes")
+
+
+def ranks_of(p, ranks, stride=1):
+    """A communicator of every stride-th GPU."""
+    near = max(1, min(ranks, int(p["node_gpus"]) // stride))
+    return Ranks(ranks, near, math.ceil(ranks / near))
+
+
+def ring_rate(p, g):
+    """Each GPU of a node has an adapter, and rings use all of those of the communicator's GPUs."""
+    return p["nvlink_rate"] if g.nodes == 1 else min(p["nvlink_rate"], g.near * p["network_rate"])
+
+
+def ring(p, g, moved, turns):
+    """turns: how often the parts go around. moved: bytes that a rank sends."""
+    far = turns * (g.nodes - 1 if g.nodes > 1 else 0)
+    near = turns * (g.ranks - 1) - far
+    times = []
+    for k, rate in enumerate(p["protocol_rate"]):
+        hops = near * p["hop_ring_nvlink"][k] + far * p["hop_ring_network"][k]
+        times.append(p["base_ring"][k] + hops + moved / (rate * ring_rate(p, g)))
+    return min(times)
+
+
+def tree(p, g, count):
+    """Sums go up a tree and down again. Within a node the tree is a chain."""
+    times = []
+    for k, rate in enumerate(p["protocol_rate"]):
+        hops = (g.near - 1) * p["hop_tree_nvlink"][k] + math.log2(g.nodes) * p["hop_tree_network"][k]
+        times.append(p["base_tree"][k] + 2 * hops + 2 * count / (p["tree_rate"] * rate * ring_rate(p, g)))
+    return min(times)
+
+
+def all_reduce_bytes(ranks, count):
+    return 2 * (ranks - 1) / ranks * count
+
+
+def all_gather_bytes(ranks, count):
+    return (ranks - 1) / ranks * count
+
+
+def all_reduce(p, g, count):
+    """count: bytes of the array."""
+    if g.ranks == 1:
+        return 0.0
+    return min(ring(p, g, all_reduce_bytes(g.ranks, count), 2), tree(p, g, count))
+
+
+def all_gather(p, g, count):
+    """count: bytes of the gathered array."""
+    return ring(p, g, all_gather_bytes(g.ranks, count), 1) if g.ranks > 1 else 0.0
+
+
+def reduce_scatter(p, g, count):
+    """count: bytes of the array before it is scattered."""
+    return all_gather(p, g, count)
+
+
+def exchange(p, g, near, far, messages):
+    """Messages between pairs. near, far: bytes that a rank sends, or receives, within and between nodes."""
+    if messages == 0:
+        return 0.0
+    return p["base_ring"][2] + messages * p["message"] + max(near / p["nvlink_rate"], far / p["network_rate"])
+
+
+def all_to_all(p, g, own):
+    """own: bytes of a rank's part, which it divides among all ranks."""
+    far = own * (g.ranks - g.near) / g.ranks
+    return exchange(p, g, own * (g.near - 1) / g.ranks, far, g.ranks - 1)
+
+
+# ---- sums in the canonical order, as src/group/reductions.c computes them ----
+
+UNIT, FEW = 4096, MIB
+# moved      bytes that boundaries between ranks move to whole blocks: the most that a rank sends or receives
+# messages   to or from how many ranks
+# total      subtrees of all ranks
+# most       of one rank
+# even       every rank has as many
+# gathers    every rank gets all elements instead of partial sums
+# turned     there are fewer blocks than ranks, and much to add: the ranks divide the results instead of the
+#            elements, and then send each other the results
+# bytes      the most that a rank sends
+Sum = namedtuple("Sum", "moved messages total most even gathers turned bytes")
+
+
+def even_bounds(n, ranks):
+    return [n // ranks * r + min(r, n % ranks) for r in range(ranks + 1)]
+
+
+def block_bounds(n, ranks, unit):
+    rows = UNIT // math.gcd(UNIT, unit)
+    moved = [min(n, (b + rows // 2) // rows * rows) for b in even_bounds(n, ranks)]
+    return moved[:-1] + [n]
+
+
+def subtrees(first, end):
+    """The number of complete subtrees of the canonical tree in the blocks first to end - 1."""
+    count = 0
+    while first < end:
+        size = 1
+        while first % (2 * size) == 0 and first + 2 * size <= end:
+            size *= 2
+        first += size
+        count += 1
+    return count
+
+
+def common(a, b, r, k):
+    """What rank r has of bounds a and rank k of bounds b."""
+    return max(0, min(a[r + 1], b[k + 1]) - max(a[r], b[k]))
+
+
+def peers_of(a, b, r):
+    """How many ranks have by bounds b what rank r has by bounds a, without itself."""
+    if a[r] >= a[r + 1]:
+        return 0
+    return sum(1 for k in range(len(b) - 1) if k != r and common(a, b, r, k))
+
+
+def exact_sum(ranks, n, columns, unit=1, element=4):
+    """The sum along the split axis, of n indices. unit: reduced elements of an index; columns: results;
+    element: bytes."""
+    row = unit * columns * element
+    if n * unit < UNIT * ranks and n * row <= FEW:
+        return Sum(0, 0, 0, 0, True, True, False, all_gather_bytes(ranks, n * row))
+    if n * unit < UNIT * ranks and columns >= ranks:
+        rows, least = math.ceil(n / ranks), columns // ranks
+        moved = rows * unit * (columns - least) * element
+        sent = moved + math.ceil(columns / ranks) * element * (ranks - 1)
+        return Sum(moved, ranks - 1, 0, 0, True, False, True, sent)
+    old, new = even_bounds(n, ranks), block_bounds(n, ranks, unit)
+    moved, messages = 0, 0
+    for r in range(ranks):
+        kept = common(old, new, r, r)
+        moved = max(moved, old[r + 1] - old[r] - kept, new[r + 1] - new[r] - kept)
+    if moved:
+        messages = max(max(peers_of(old, new, r), peers_of(new, old, r)) for r in busy(old, new, ranks))
+    blocks = [math.ceil(b * unit / UNIT) for b in new]
+    counts = [subtrees(blocks[r], blocks[r + 1]) for r in range(ranks)]
+    own = max(counts) * columns * element
+    even, sent = len(set(counts)) == 1, moved * row + own * (ranks - 1)
+    return Sum(moved * row, messages, sum(counts), max(counts), even, False, False, sent)
+
+
+def busy(old, new, ranks):
+    """Ranks that may have the most messages; all others are like them."""
+    sizes = {}
+    for r in range(ranks):
+        sizes.setdefault((old[r + 1] - old[r], new[r + 1] - new[r]), r)
+    return sizes.values()
+
+
+def exact_sum_seconds(p, m, g, s, columns, element=4):
+    """Returns (seconds, calls of NCCL), without the first reduction of a rank's own elements."""
+    if g.ranks == 1:
+        return 0.0, 0
+    if s.gathers:
+        return all_gather(p, g, s.bytes * g.ranks / (g.ranks - 1)), 1
+    if s.turned:
+        own = s.moved * g.ranks / (g.ranks - 1)
+        return all_to_all(p, g, own) + all_gather(p, g, columns * element), 2
+    near, far = (s.moved, 0) if g.nodes == 1 else (0, s.moved)
+    seconds = exchange(p, g, near, far, s.messages)
+    gathered = s.total * columns * element
+    if p["pairs"]:
+        rounds, own = math.ceil(math.log2(g.ranks)), s.most * columns * element
+        near, far = (own, 0) if g.nodes == 1 else (0, own)
+        joining = rounds * (exchange(p, g, near, far, 1) + m["launch"])
+        return seconds + joining + s.most * m["launch"], rounds + (s.moved > 0)
+    seconds += all_gather(p, g, gathered) if s.even else all_to_all(p, g, gathered)
+    return seconds + sum_launches(p, s) * m["launch"], 1 + (s.moved > 0)
+
+
+def sum_launches(p, s):
+    """A kernel for each further subtree of a rank, one that puts their sums together, and those that join the
+    sums of all ranks, each with join_inputs operands."""
+    return s.most - 1 + (s.most > 1) + math.ceil((s.total - 1) / (p["join_inputs"] - 1))
+
+
+# ---- networks ----
+
+
+class Network:
+    """layers: for each, the elements of its weights, those of its bias, and the elements of one image that
+    the gradient of a bias element adds."""
+
+    def __init__(self, sizes):
+        self.sizes = sizes
+        self.layers = [(a * b, b, 1) for a, b in zip(sizes, sizes[1:])]
+
+    def forward(self, batch):
+        return 2.0 * batch * sum(weights for weights, _, _ in self.layers)
+
+    def training(self, batch):
+        """Products of the forward pass, and two for each layer backward; the input needs no gradient."""
+        return 3 * self.forward(batch) - 2.0 * batch * self.layers[0][0]
+
+
+WIDE = Network([784, 1000, 1000, 10])  # the network of bench/peers/train.py
+DENSE = Network([784, 500, 500, 10])
+CNN = Network([])
+CNN.layers = [(16 * 27, 16, 32 * 32), (32 * 144, 32, 16 * 16), (2048 * 1000, 1000, 1), (1000 * 10, 10, 1)]
+
+
+# ---- cases: a step on each of `ranks` GPUs ----
+
+# compute, communication   seconds on the GPU
+# hidden                   seconds of communication that could overlap with computation
+# moved                    bytes that a rank sends
+# statements, calls        of Duet, and of NCCL
+# memory                   bytes on each GPU
+# sums                     seconds of communication that sums in the canonical order take
+Step = namedtuple("Step", "compute communication hidden moved statements calls memory sums", defaults=[0.0])
+
+
+def saxpy(p, m, ranks, n):
+    return Step(seconds_of(m["saxpy"], n / ranks), 0, 0, 0, 1, 0, 8 * n / ranks)
+
+
+def sum_all(p, m, ranks, n):
+    g, s = ranks_of(p, ranks), exact_sum(ranks, n, 1)
+    seconds, calls = exact_sum_seconds(p, m, g, s, 1)
+    moved = s.bytes if calls else 0
+    return Step(seconds_of(m["sum"], n / ranks), seconds, 0, moved, 1, calls, 4 * n / ranks, seconds)
+
+
+def forward(p, m, ranks, batch):
+    own = batch / ranks
+    memory = 4 * own * sum(DENSE.sizes) + DENSE.forward(1) * 2
+    return Step(seconds_of(m["forward"], DENSE.forward(own)), 0, 0, 0, 1, 0, memory)
+
+
+def training(p, m, ranks, batch, network, compute, memory):
+    """The gradients of weights are added by all-reduce; those of biases, and the loss, are sums in order."""
+    statements = 1 + 2 * len(network.layers)
+    if ranks == 1:
+        return Step(compute, 0, 0, 0, statements, 0, memory)
+    g, weights = ranks_of(p, ranks), [4 * w for w, _, _ in network.layers]
+    reduced = sum(all_reduce(p, g, w) for w in weights)
+    ordered, moved, calls = 0.0, sum(all_reduce_bytes(ranks, w) for w in weights), len(weights)
+    for columns, unit in [layer[1:] for layer in network.layers] + [(1, 10)]:
+        s = exact_sum(ranks, batch, columns, unit)
+        seconds, count = exact_sum_seconds(p, m, g, s, columns)
+        ordered, moved, calls = ordered + seconds, moved + s.bytes, calls + count
+    hidden = min(reduced, p["backward"] * compute)
+    return Step(compute, reduced + ordered, hidden, moved, statements, calls, memory, ordered)
+
+
+def train(p, m, ranks, batch):
+    own = batch / ranks
+    memory = 12 * own * sum(DENSE.sizes) + 12 * DENSE.forward(1) / 2
+    return training(p, m, ranks, batch, DENSE, seconds_of(m["train"], DENSE.training(own)), memory)
+
+
+def cnn(p, m, ranks, batch):
+    own = batch / ranks
+    memory = 12 * own * (3 * 1024 + 20 * 1024 + 10 * 1024 + 2048 + 1010) + 12 * 2.1e6
+    return training(p, m, ranks, batch, CNN, seconds_of(m["cnn"], own), memory)
+
+
+def matmul_rows(p, m, ranks, n):
+    """Both operands are split by rows; all ranks get the second one. This is what Duet does."""
+    g, all_of_it = ranks_of(p, ranks), 4.0 * n * n
+    compute = seconds_of(m["product"], 2.0 * n**3 / ranks)
+    moving = all_gather(p, g, all_of_it)
+    memory = 3 * all_of_it / ranks + (all_of_it if ranks > 1 else 0)
+    moved = all_gather_bytes(ranks, all_of_it)
+    return Step(compute, moving, min(moving, compute), moved, 1, int(ranks > 1), memory)
+
+
+def grid(ranks):
+    rows = 2 ** (int(math.log2(ranks)) // 2)
+    return rows, ranks // rows
+
+
+def matmul_2d(p, m, ranks, n):
+    """Operands are blocks of a grid of ranks. Rows of the grid gather the first operand, columns the second.
+    Duet does not have this."""
+    rows, columns = grid(ranks)
+    all_of_it = 4.0 * n * n
+    compute = seconds_of(m["product"], 2.0 * n**3 / ranks)
+    moving = all_gather(p, ranks_of(p, columns), all_of_it / rows)
+    moving += all_gather(p, ranks_of(p, rows, columns), all_of_it / columns)
+    moved = all_gather_bytes(columns, all_of_it / rows) + all_gather_bytes(rows, all_of_it / columns)
+    gathered = all_of_it / rows + all_of_it / columns if ranks > 1 else 0
+    memory = 3 * all_of_it / ranks + gathered
+    calls = (rows > 1) + (columns > 1)
+    return Step(compute, moving, min(moving, compute), moved, 1, calls, memory)
+
+
+def fft(p, m, ranks, points):
+    """Transforms of rows, an all-to-all that splits by columns, transforms of columns. Messages are
+    packed."""
+    g, own = ranks_of(p, ranks), 8 * points / ranks
+    compute = max(m["fft"], 2 * points / ranks * m["point"])
+    moving = all_to_all(p, g, own) + (2 * own / m["copy"] if ranks > 1 else 0)
+    return Step(compute, moving, 0, all_gather_bytes(ranks, own), 2, int(ranks > 1), 4 * own)
+
+
+# scalings: ("weak", size of each GPU) or ("strong", size of all); power: of the size, in the work
+Case = namedtuple("Case", "title step unit power scalings")
+CASES = {
+    "saxpy": Case("saxpy", saxpy, "elements", 1, [("weak", 10**9), ("strong", 10**9)]),
+    "sum": Case("sum of all elements, exact order", sum_all, "elements", 1,
+                [("weak", 10**9), ("strong", 10**9)]),
+    "forward": Case("dense 784-500-500-10, forward", forward, "batch", 1,
+                    [("weak", 16384), ("strong", 16384), ("strong", 131072)]),
+    "train": Case("dense 784-500-500-10, training step", train, "batch", 1,
+                  [("weak", 16384), ("strong", 16384), ("strong", 131072)]),
+    "cnn": Case("convolutional network, training step", cnn, "batch", 1,
+                [("weak", 4096), ("strong", 4096), ("strong", 131072)]),
+    "matmul-rows": Case("product of square matrices, split by rows", matmul_rows, "rows", 3,
+                        [("weak", 16384)] + [("strong", n) for n in (16384, 32768, 65536, 131072)]),
+    "matmul-2d": Case("product of square matrices, 2-d blocks", matmul_2d, "rows", 3,
+                      [("weak", 16384)] + [("strong", n) for n in (16384, 32768, 65536, 131072)]),
+    "fft": Case("2-d FFT, 16384 rows of 16384 elements", fft, "elements", 1,
+                [("weak", 2**28), ("strong", 2**28)]),
+}
+ALIASES = {"dense": "forward", "dense-forward": "forward", "dense-train": "train", "dense-training": "train",
+           "cnn-train": "cnn", "cnn-training": "cnn", "matmul": "matmul-rows"}  # other names in results
+
+
+# ---- times ----
+
+
+def host_seconds(p, m, step, ranks):
+    """The host of a rank queues statements and calls. Ranks agree before each call and after each
+    statement, or before and after a replay."""
+    if ranks == 1:
+        return 0.0
+    each = p["agree_near"] if ranks <= p["node_gpus"] else p["agree_far"]
+    agree = math.ceil(math.log2(ranks)) * each
+    if p["graph"]:
+        return m["replay"] + 2 * agree
+    return step.statements * (p["statement"] + agree) + step.calls * (p["call"] + agree)
+
+
+def total_size(case, mode, size, ranks):
+    """Weak scaling of a product keeps the elements of each GPU: the rows grow with the square root."""
+    if mode == "strong":
+        return size
+    return size * ranks if case.power == 1 else round(size * math.sqrt(ranks))
+
+
+def estimate(p, m, name, mode, size, ranks):
+    """Returns a row of a table."""
+    case = CASES[name]
+    total = total_size(case, mode, size, ranks)
+    step, one = case.step(p, m, ranks, total), case.step(p, m, 1, size)
+    device = step.compute + step.communication - p["overlap"] * step.hidden
+    host = host_seconds(p, m, step, ranks)
+    seconds = max(device, host)
+    ideal = one.compute * (total / size) ** case.power / ranks
+    return {"case": name, "mode": mode, "size": size, "ranks": ranks, "total": total, "seconds": seconds,
+            "compute": step.compute, "communication": step.communication, "sums": step.sums, "host": host,
+            "efficiency": ideal / seconds, "bytes": step.moved, "memory": step.memory,
+            "fits": step.memory <= p["memory"], "limit": limit_of(step, device, host)}
+
+
+def limit_of(step, device, host):
+    if host > device:
+        return "host"
+    if step.communication <= step.compute:
+        return "compute"
+    return "exact sums" if step.sums > step.communication / 2 else "communication"
+
+
+def all_rows(p, m, names=None, ranks=None):
+    return [estimate(p, m, name, mode, size, r) for name in names or CASES
+            for mode, size in CASES[name].scalings for r in ranks or RANKS]
+
+
+# ---- output ----
+
+
+def time_text(seconds):
+    for unit, scale in (("s", 1), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def bytes_text(count):
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def share_text(x):
+    return f"{100 * x:.3g} %" if x >= 1e-3 else "< 0.1 %"
+
+
+def print_table(rows):
+    first, case = rows[0], CASES[rows[0]["case"]]
+    of = "on each GPU" if first["mode"] == "weak" else "in all"
+    print(f"{first['case']}: {case.title}; {first['mode']} scaling, {first['size']} {case.unit} {of}\n")
+    print("| GPUs | time | compute | communication | of it exact sums | host | sent by a GPU "
+          "| efficiency | limit |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for r in rows:
+        times = " | ".join(time_text(r[k]) for k in ("seconds", "compute", "communication", "sums", "host"))
+        limit = r["limit"] if r["fits"] else f"does not fit: {r['memory'] / GIB:.0f} GiB"
+        sent, share = bytes_text(r["bytes"]), share_text(r["efficiency"])
+        print(f"| {r['ranks']} | {times} | {sent} | {share} | {limit} |")
+    print()
+
+
+def tables_of(rows):
+    found = {}
+    for r in rows:
+        found.setdefault((r["case"], r["mode"], r["size"]), []).append(r)
+    return list(found.values())
+
+
+def print_summary(rows):
+    """The efficiency at some numbers of GPUs, and the last number with at least half of it."""
+    shown = [r for r in (8, 64, 512, 4096) if any(r == row["ranks"] for row in rows)]
+    print("| case | scaling | size | 1 GPU | " + " | ".join(f"{r} GPUs" for r in shown) + " | 50 % up to |")
+    print("|---|---|---|---|" + "---|" * (len(shown) + 1))
+    for table in tables_of(rows):
+        first, last = table[0], [r["ranks"] for r in table if r["efficiency"] >= 0.5]
+        cells = [summary_cell(r) for r in table if r["ranks"] in shown]
+        one = time_text(first["compute"]) + ("" if first["fits"] else " *")
+        print(f"| {first['case']} | {first['mode']} | {first['size']} | {one} | " + " | ".join(cells)
+              + f" | {max(last) if last else 'none'} |")
+
+
+def summary_cell(r):
+    return f"{time_text(r['seconds'])}, {share_text(r['efficiency'])}" + ("" if r["fits"] else " *")
+
+
+def print_assumptions(p, m):
+    print("| name | value | unit | source |\n|---|---|---|---|")
+    for name, (value, unit, source) in ASSUMED.items():
+        text = ", ".join(f"{v:.4g}" for v in p[name]) if isinstance(value, list) else f"{p[name]:.4g}"
+        print(f"| {name} | {text} | {unit} | {source if p[name] == value else 'links.json'} |")
+    for name in REPLACED:
+        nominal, efficiency = (p[k] for k in REPLACED[name])
+        same = math.isclose(p[name], nominal * efficiency)
+        print(f"| {name} | {p[name]:.4g} | bytes/s | {'the product of the two' if same else 'links.json'} |")
+    print("\n| measured | largest | seconds |\n|---|---|---|")
+    for name, value in m.items():
+        table = value if isinstance(value, list) else [("", value)]
+        at = f"{table[-1][0]:.4g}" if table[-1][0] else ""
+        print(f"| {name} | {at} | {table[-1][1]:.4g} |")
+
+
+def draw(rows, path):
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+    except ImportError as e:
+        sys.exit(f"scale_model.py: {e}; the chart needs matplotlib")
+    matplotlib.rcParams["svg.hashsalt"] = "duet"
+    figure, axes = plt.subplots(1, 2, figsize=(15, 5), sharey=True)
+    for axis, mode in zip(axes, ("weak", "strong")):
+        for k, table in enumerate(t for t in tables_of(rows) if t[0]["mode"] == mode):
+            there = [r for r in table if r["fits"]]
+            label = f"{table[0]['case']} {table[0]['size']}"
+            x, y = [r["ranks"] for r in there], [100 * r["efficiency"] for r in there]
+            axis.plot(x, y, ("-", "--")[k // 10], label=label)
+        axis.set(xlabel="GPUs", title=f"{mode} scaling, modelled", ylim=(0, 105))
+        axis.set_xscale("log", base=2)
+        axis.grid(True, alpha=0.3)
+        axis.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
+    axes[0].set_ylabel("efficiency, %")
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None} if str(path).endswith(".svg") else None)
+
+
+# ---- comparison with measured times ----
+
+
+def measured_rows(document):
+    if isinstance(document, dict):
+        document = document.get("rows") or document.get("results") or []
+    return [r for r in document if isinstance(r, dict) and r.get("seconds") and r.get("ranks")]
+
+
+def size_of(row, name, mode):
+    """Rows may name the size; else it is the first of the case."""
+    for key in ("size", "batch", "elements", "n"):
+        if row.get(key):
+            return row[key]
+    return next(size for scaling, size in CASES[name].scalings if scaling == mode)
+
+
+def is_on_cpu(row):
+    return "cpu" in (row.get("machine"), row.get("place"), row.get("device"))
+
+
+def compare(p, m, row):
+    """Returns the model's row for a measured one, or None."""
+    name = str(row.get("case") or row.get("name") or "").replace("_", "-")
+    name, mode = ALIASES.get(name, name), row.get("mode", "strong")
+    if name not in CASES or mode not in ("weak", "strong") or is_on_cpu(row):
+        return None
+    return estimate(p, m, name, mode, size_of(row, name, mode), int(row["ranks"]))
+
+
+def check(p, m, path):
+    print("| case | scaling | size | GPUs | model | measured | model/measured |")
+    print("|---|---|---|---|---|---|---|")
+    for row in measured_rows(read_json(path)):
+        r = compare(p, m, row)
+        if not r:
+            print(f"| {row.get('case') or row.get('name')} | not modelled | | {row['ranks']} | | "
+                  f"{time_text(row['seconds'])} | |")
+            continue
+        print(f"| {r['case']} | {r['mode']} | {r['size']} | {r['ranks']} | {time_text(r['seconds'])} | "
+              f"{time_text(row['seconds'])} | {r['seconds'] / row['seconds']:.2f} |")
+
+
+# ---- the program ----
+
+
+def updated(text):
+    """The text of a page with new tables."""
+    def table(match):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            run(read_options(match.group(2).split()))
+        return f"{match.group(1)}\n{out.getvalue().strip()}\n<!-- end -->"
+
+    return re.sub(r"(<!-- scale_model\.py (.*?) -->)\n.*?<!-- end -->", table, text, flags=re.DOTALL)
+
+
+def read_options(arguments=None):
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
+    parser.add_argument("--case", action="append", choices=CASES, help="only this case; may be repeated")
+    parser.add_argument("--ranks", type=int, action="append", help="this number of GPUs; may be repeated")
+    parser.add_argument("--math", default="strict", choices=["strict", "split", "tf32", "bf16"],
+                        help="arithmetic of forward passes and products; training is measured in strict only")
+    parser.add_argument("--overlap", type=float, default=0.0, metavar="SHARE",
+                        help="share of communication that overlaps with computation, where that is possible; "
+                        "0, the default, is what Duet does")
+    parser.add_argument("--graph", action="store_true",
+                        help="a step is a recording that launches one CUDA graph")
+    parser.add_argument("--pairs", action="store_true",
+                        help="pairs of ranks join sums, in log2(ranks) rounds; Duet gathers them")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the measured results")
+    parser.add_argument("--links", type=Path, help="measured rates instead of RESULTS/links.json")
+    parser.add_argument("--summary", action="store_true", help="one line for each case and scaling")
+    parser.add_argument("--assumptions", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--chart", metavar="FILE")
+    parser.add_argument("--check", metavar="FILE")
+    parser.add_argument("--update", metavar="FILE", type=Path)
+    return parser.parse_args(arguments)
+
+
+def read_parameters(options):
+    path = options.links or options.results / "links.json"
+    links = read_json(path) if options.links or path.exists() else None
+    return parameters(links, {"overlap": options.overlap, "graph": options.graph, "pairs": options.pairs})
+
+
+def run(options):
+    try:
+        p, m = read_parameters(options), measure(options.results, options.math)
+    except (OSError, ValueError, KeyError, StopIteration) as e:
+        sys.exit(f"scale_model.py: {e!r}")
+    if options.check:
+        return check(p, m, options.check)
+    if options.assumptions:
+        return print_assumptions(p, m)
+    rows = all_rows(p, m, options.case, options.ranks)
+    if options.chart:
+        return draw(rows, options.chart)
+    if options.json:
+        return print(json.dumps(rows, indent=1))
+    if options.summary:
+        return print_summary(rows)
+    for table in tables_of(rows):
+        print_table(table)
+
+
+def main():
+    options = read_options()
+    if options.update:
+        options.update.write_text(updated(options.update.read_text()))
+    else:
+        run(options)
+
+
+if __name__ == "__main__":
+    main()
