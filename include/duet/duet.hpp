@@ -1417,6 +1417,19 @@ class [[nodiscard]] matrix : public members<matrix>
     {
         detail::check((duet_resize_shape)(m, s.size(), s.data()), w);
     }
+    /* How the matrix lies on a group: its group, or NULL; the axis along which it is split, or -1; and the
+     * elements along that axis that a rank has. */
+    duet_group *group_of() const noexcept { return duet_group_of(m); }
+    int split_axis() const noexcept { return duet_split_axis(m); }
+    struct split_range {
+        int64_t first, count;
+    };
+    split_range split_part(int of, location w = location::here()) const
+    {
+        split_range p = {};
+        detail::check((duet_split_part)(m, of, &p.first, &p.count), w);
+        return p;
+    }
     bool valid_on(duet_place place) const noexcept { return duet_valid_on(m, place) != 0; }
     bool shares_memory(const matrix &x) const noexcept { return duet_share_memory(m, x.m) != 0; }
 
@@ -1938,6 +1951,64 @@ template <class F> recording record(F &&statements, location w = location::here(
     end.on = false;
     return recording(detail::check((duet_record_end)(), w));
 }
+
+/* ---- groups: several GPUs, several processes (duet/group.h) -------------------------------------- */
+
+/* A group, which its destructor frees. It is moved, and not copied. Statements use its matrices like others.
+ *     duet::group g = duet::group::local(4);
+ *     duet::matrix x = g.split(duet::f32, 0, 1000, 64), w = g.replicated(duet::f32, 64, 10);
+ *     duet::matrix y = duet::matmul(x, w); // split along axis 0
+ * To use a group that C has made: duet::group g(duet_group_mpi(MPI_COMM_WORLD, DUET_AUTO)). */
+class [[nodiscard]] group
+{
+    duet_group *g = nullptr;
+
+  public:
+    group() noexcept {}
+    explicit group(duet_group *made) noexcept : g(made) {} /* frees it in the end */
+    group(group &&from) noexcept : g(std::exchange(from.g, nullptr)) {}
+    group &operator=(group &&from) noexcept
+    {
+        std::swap(g, from.g);
+        return *this;
+    }
+    ~group() { duet_group_free(&g); }
+
+    /* Of devices of this process. 0: all GPUs, or the CPU. */
+    static group local(int ranks = 0, location w = location::here())
+    {
+        return group(detail::check((duet_group_local)(ranks), w));
+    }
+
+    duet_group *get() const noexcept { return g; } /* for the C functions */
+    bool empty() const noexcept { return !g; }
+    int ranks() const noexcept { return duet_group_ranks(g); }
+    int rank() const noexcept { return duet_group_rank(g); } /* the first one in this process */
+    int near() const noexcept { return duet_group_near(g); } /* how many are in this process */
+    void timeout(double seconds, location w = location::here())
+    {
+        detail::check((duet_group_timeout)(g, seconds), w);
+    }
+    /* Prints the devices, and how they are connected. */
+    void info(std::FILE *out) const noexcept { duet_group_info(out, g); }
+    void info(std::ostream &stream, location w = location::here()) const
+    {
+        detail::check(detail::print_to(stream, [&](std::FILE *out) { return info(out), DUET_OK; }), w);
+    }
+
+    /* Zeros. g.split(duet::f32, 0, 1000, 64): each rank has a part of axis 0; replicated: each rank has all
+     * elements. */
+    template <class... N> matrix split(typed t, int axis, N... size) const
+    {
+        const duet::shape s(size...);
+        return matrix(detail::made((duet_new_split_shape)(g, t.type, axis, s.size(), s.data()), t.where));
+    }
+    template <class... N> matrix replicated(typed t, N... size) const
+    {
+        const duet::shape s(size...);
+        return matrix(detail::made((duet_new_replicated_shape)(g, t.type, s.size(), s.data()), t.where));
+    }
+};
 
 /* ---- optimisers of neural networks -------------------------------------------------------------- */
 

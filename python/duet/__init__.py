@@ -62,6 +62,7 @@ from . import fft, linalg, optimizers, random, sparse  # noqa: F401
 from ._gradient import grad, value_and_grad, variable, vjp  # noqa: F401
 from ._run import evaluate, explain, live, record, set_threads, stats, synchronize  # noqa: F401
 from ._files import load, save  # noqa: F401
+from ._groups import Group, group_of, split_axis, split_part  # noqa: F401
 
 __array_api_version__ = '2025.12'
 __version__ = _lib.version().decode()

@@ -32,7 +32,7 @@ class NotImplementedError(Error, builtins.NotImplementedError):
 
 
 class DeviceError(Error, builtins.RuntimeError):
-    """There is no GPU, the GPU failed, or a copy between devices is forbidden."""
+    """There is no GPU, the GPU or a rank failed, or a copy between devices is forbidden."""
 
 
 class FileError(Error, builtins.OSError):
@@ -62,6 +62,7 @@ _CLASSES = {
     'NOT_FINITE': LinAlgError,
     'NO_CONVERGENCE': LinAlgError,
     'FORBIDDEN': DeviceError,
+    'RANK_FAILED': DeviceError,
 }
 
 

@@ -403,7 +403,7 @@ def _compute(order, outputs):
         (node,) = outputs
         made = [new_matrix(_eval(formulas[node]))]
     else:
-        made = [new_matrix(_new(n.dtype.code, len(n.shape), sizes(n.shape))) for n in outputs]
+        made = new_results(order, outputs)
         list_ = (_Assignment * len(made))(*[(m.pointer, formulas[n]) for m, n in zip(made, outputs)])
         check(_set_all(list_, len(made)))
     for node, m in zip(outputs, made):
@@ -415,6 +415,55 @@ def _compute(order, outputs):
         node.weight = 0
         if node.kept != DERIVED:
             node.args, node.attrs, node.op = (), (), None
+
+
+def new_on(group, axis, dtype, shape):
+    """A matrix of zeros on a group, split along an axis, or replicated if it is -1."""
+    if axis < 0:
+        return new_matrix(lib.new_replicated_shape(group, dtype.code, len(shape), sizes(shape)))
+    return new_matrix(lib.new_split_shape(group, dtype.code, axis, len(shape), sizes(shape)))
+
+
+def new_like(matrix, dtype, shape):
+    """A matrix of zeros that lies where another one does."""
+    group = lib.group_of(matrix.pointer)
+    if group:
+        return new_on(group, lib.split_axis(matrix.pointer), dtype, shape)
+    return new_matrix(_new(dtype.code, len(shape), sizes(shape)))
+
+
+def new_results(order, outputs):
+    """Matrices for the results of a statement of several formulas. The library chooses how the result of one
+    formula lies on a group, but here it is estimated. The elements do not depend on it."""
+    found = {}  # node: its group, and the axis along which it is split, or -1
+    for n in order:
+        args, m = n.args, n.matrix
+        if m is not None:
+            group = lib.group_of(m.pointer)
+            if group:
+                found[n] = group, lib.split_axis(m.pointer)
+        else:
+            operands = [a for a in args if a.__class__ is Node and a in found]
+            if operands:
+                found[n] = found[operands[0]][0], _split_of(n.shape, operands, found)
+    return [
+        new_on(*found[n], n.dtype, n.shape)
+        if n in found
+        else new_matrix(_new(n.dtype.code, len(n.shape), sizes(n.shape)))
+        for n in outputs
+    ]
+
+
+def _split_of(shape, operands, found):
+    """The axis along which a result is split, or -1. It is the axis of an operand, if the result has an axis
+    of the same size at the same place. Places are counted from the last axis, or else from the first one."""
+    for a in operands:
+        axis = found[a][1]
+        if axis >= 0:
+            for k in axis - len(a.shape) + len(shape), axis:
+                if 0 <= k < len(shape) and shape[k] == a.shape[axis]:
+                    return k
+    return -1
 
 
 def _measure():
@@ -504,7 +553,7 @@ def _start():
     address = lambda f: ctypes.cast(f, ctypes.c_void_p).value  # noqa: E731
     needed = (
         *(_of_matrix, _of_number, _of_integer, _eval, _new, _set_all),
-        *(lib.drop, lib.scope_open, lib.scope_close, _free, lib.grad, lib.vjp),
+        *(lib.drop, lib.scope_open, lib.scope_close, _free, lib.grad, lib.vjp, lib.group_of),
     )
     integers = sum(1 << t.code for t in by_code if t.kind in 'iu')
     general = make, value, evaluate, result_of, make_error

@@ -119,6 +119,8 @@ class _Library:
             'expr_type',
             'expr_rank',
             'expr_size',
+            'group_of',
+            'split_axis',
         ):
             function = getattr(_hold_lock, 'duet_' + name)
             result, types = FUNCTIONS[name][:2]

@@ -42,7 +42,7 @@ def explain(*arrays):
     order, _ = g.collect(nodes)
     formulas = {}
     g.build(order, formulas)
-    made = [g.new_matrix(lib.new_shape(n.dtype.code, len(n.shape), g.sizes(n.shape))) for n in nodes]
+    made = g.new_results(order, nodes)
     list_ = (g._Assignment * len(made))(*[(m.pointer, formulas[n]) for m, n in zip(made, nodes)])
     with _Text() as out:
         if nodes[-1].device is g.auto:

@@ -1,7 +1,7 @@
 """The interface of the C library. tools/make_table.py writes this file: do not edit it."""
 
 # The letters are C types: duet/_library.py lists them.
-STATUSES = ('OK', 'BAD_ARGUMENT', 'BAD_SHAPE', 'BAD_TYPE', 'SPENT', 'FOREIGN', 'FREED', 'UNKNOWN', 'ARENA_FULL', 'NO_MEMORY', 'UNSUPPORTED', 'NO_DEVICE', 'DEVICE_ERROR', 'IO_ERROR', 'BAD_FILE', 'SINGULAR', 'NOT_FINITE', 'NO_CONVERGENCE', 'FORBIDDEN', 'END_OF_FILE')
+STATUSES = ('OK', 'BAD_ARGUMENT', 'BAD_SHAPE', 'BAD_TYPE', 'SPENT', 'FOREIGN', 'FREED', 'UNKNOWN', 'ARENA_FULL', 'NO_MEMORY', 'UNSUPPORTED', 'NO_DEVICE', 'DEVICE_ERROR', 'IO_ERROR', 'BAD_FILE', 'SINGULAR', 'NOT_FINITE', 'NO_CONVERGENCE', 'FORBIDDEN', 'END_OF_FILE', 'RANK_FAILED')
 DTYPES = ('F32', 'F64', 'I64', 'F16', 'BF16', 'I8', 'I16', 'I32', 'U8', 'U16', 'U32', 'U64', 'BOOL', 'C64', 'C128')
 # struct: members, each with its type and its number of elements
 STRUCTS = {
@@ -14,7 +14,7 @@ STRUCTS = {
     'duet_scope': (('on', 'i', 1), ('before', 'i', 1)),
     'duet_explaining': (('on', 'i', 1), ('before', 'p', 1)),
     'duet_timing': (('on', 'i', 1), ('seconds', 'p', 1), ('start', 'd', 1)),
-    'duet_counts': (('uploads', 'u', 1), ('downloads', 'u', 1), ('upload_bytes', 'u', 1), ('download_bytes', 'u', 1), ('synchronisations', 'u', 1), ('launches', 'u', 1), ('steps', 'u', 1), ('temporaries', 'u', 1), ('pool_hits', 'u', 1), ('pool_misses', 'u', 1), ('plan_hits', 'u', 1), ('plan_misses', 'u', 1), ('replays', 'u', 1), ('graphs', 'u', 1), ('repeats', 'u', 1), ('streams', 'u', 1), ('transforms', 'u', 1), ('copies', 'u', 1), ('copy_bytes', 'u', 1), ('evictions', 'u', 1), ('evicted_bytes', 'u', 1), ('generated', 'u', 1)),
+    'duet_counts': (('uploads', 'u', 1), ('downloads', 'u', 1), ('upload_bytes', 'u', 1), ('download_bytes', 'u', 1), ('synchronisations', 'u', 1), ('launches', 'u', 1), ('steps', 'u', 1), ('temporaries', 'u', 1), ('pool_hits', 'u', 1), ('pool_misses', 'u', 1), ('plan_hits', 'u', 1), ('plan_misses', 'u', 1), ('replays', 'u', 1), ('graphs', 'u', 1), ('repeats', 'u', 1), ('streams', 'u', 1), ('transforms', 'u', 1), ('copies', 'u', 1), ('copy_bytes', 'u', 1), ('evictions', 'u', 1), ('evicted_bytes', 'u', 1), ('generated', 'u', 1), ('exchanges', 'u', 1), ('exchange_bytes', 'u', 1)),
     'duet_memory': (('used', 'z', 1), ('cached', 'z', 1), ('peak', 'z', 1), ('limit', 'z', 1), ('pinned', 'z', 1)),
     'duet_named': (('name', 's', 1), ('m', 'p', 1)),
     'duet_class_loss': (('weights', 'p', 1), ('reduction', 'i', 1), ('ignores', 'i', 1), ('ignored', 'l', 1)),
@@ -251,7 +251,15 @@ FUNCTIONS = {
     'grad': ('e', 'em', ('y', 'x'), '', 'for a y with one real element: the derivative of y with respect to each element of x. Shapes: y has one element.'),
     'greater': ('e', 'ee', ('x', 'y'), '', '1 where x > y, else 0. Shapes: the operands broadcast, as in NumPy; the result has their common shape. Types: all real types.'),
     'greater_equal': ('e', 'ee', ('x', 'y'), '', '1 where x >= y, else 0. Shapes: the operands broadcast, as in NumPy; the result has their common shape. Types: all real types.'),
+    'group_free': ('v', 'p', ('g',), '', 'sets *g to NULL. NULL is accepted. The group ends when the last matrix on it and the last recording of its statements have been freed.'),
+    'group_info': ('v', 'pp', ('out', 'g'), '', 'prints the devices in this process, and how the ranks are connected.'),
+    'group_local': ('p', 'i', ('ranks',), '', 'makes a group of the first `ranks` GPUs of this process. Without a GPU, or inside DUET_ON(DUET_CPU), ranks are parts of the CPU, each with an equal share of the threads. 0: all GPUs, or one part of the CPU.'),
+    'group_near': ('i', 'p', ('g',), '', 'the number of ranks in this process.'),
     'group_norm': ('e', 'eeeid', ('x', 'scale', 'shift', 'groups', 'r'), '', '(x - mean) / sqrt(variance + r) * scale + shift. The channels (axis 1) are divided into `groups` parts. The mean and the variance are those of one part of one image. Shapes: x has at least 2 axes, and its number of channels is a multiple of `groups`; scale and shift have one element for each channel, or are numbers. Results have the shape of x.'),
+    'group_of': ('p', 'm', ('m',), '', 'returns its group, or NULL for an ordinary matrix.'),
+    'group_rank': ('i', 'p', ('g',), '', 'the first rank in this process.'),
+    'group_ranks': ('i', 'p', ('g',), '', 'the number of ranks.'),
+    'group_timeout': ('r', 'pd', ('g', 'seconds'), '', 'Sets how long a statement waits for the other ranks before it fails with RANK_FAILED.'),
     'hard_sigmoid': ('e', 'e', ('x',), '', 'x / 5 + 1/2, limited to the range from 0 to 1, as in ONNX and ETL. Shapes: the result has the shape of x.'),
     'hard_sigmoid_derivative': ('e', 'e', ('x',), '', 'the derivative of hard_sigmoid. Shapes: the result has the shape of x.'),
     'hard_swish': ('e', 'e', ('x',), '', 'x times (x + 3) / 6, the latter limited to the range from 0 to 1. Shapes: the result has the shape of x.'),
@@ -392,7 +400,9 @@ FUNCTIONS = {
     'names_npz': ('p', 's', ('path',), '', 'returns the names of all arrays of a .npz file; a NULL follows the last one.'),
     'ncdf': ('e', 'e', ('x',), '', 'the cumulative distribution function of the normal distribution, accurate where the result is small. Shapes: the result has the shape of x.'),
     'neg': ('e', 'e', ('x',), '', '-x. Shapes: the result has the shape of x.'),
+    'new_replicated_shape': ('m', 'ptip', ('g', 'type', 'rank', 'size'), '', 'each rank has all elements. Shapes: as duet_new; axis is from 0 to rank - 1.'),
     'new_shape': ('m', 'tip', ('type', 'rank', 'size'), '', 'Creates a matrix of zeros. Shapes: rank 0 to 8, sizes >= 0.'),
+    'new_split_shape': ('m', 'ptiip', ('g', 'type', 'axis', 'rank', 'size'), '', 'splits the matrix along `axis`. Each rank has one part; parts are in the order of the ranks. Of n elements along the axis each rank has n / ranks, and each of the first n % ranks has one more. If n / ranks is at least 262144, each part begins at a multiple of 4096 instead. duet_split_part returns the parts. Shapes: as duet_new; axis is from 0 to rank - 1.'),
     'nextafter': ('e', 'ee', ('x', 'y'), '', "Computes the next representable number behind x in the direction of y, as C's nextafter, also for f16 and bf16; y where x is equal to y. Shapes: the operands broadcast."),
     'nll_loss': ('e', 'eep', ('x', 'target', 'options'), 'duet_class_loss', 'the negative log-likelihood: -x at the class of each target, where x are logarithms of probabilities, as duet_log_softmax gives them. Shapes: x: n x classes, n x classes x h x w, ..., or [classes]. target: an integer matrix with the shape of x without the axis of the classes. The result has the shape of target (DUET_LOSS_NONE), or rank 0.'),
     'noise_bernoulli': ('r', 'meu', ('to', 'x', 'seed'), '', "1 where w < x, else 0, w uniform: x is the probability of a 1. Here w has the type in which x is computed, not the type of `to`. This is f32 if x is f16 or bf16, else x's type. Shapes: x broadcasts to the shape of `to`. Types: f16, bf16, f32, f64."),
@@ -585,6 +595,8 @@ FUNCTIONS = {
     'sparse_with_values': ('p', 'pe', ('s', 'e'), '', 'a matrix with the pattern of s and the values of the formula e, whose type, f32, f64, c64 or c128, it takes. With e = duet_exp(duet_sparse_values(s)), a function of each stored element; with e = duet_mul(duet_sparse_values(s), duet_sparse_take(s, x)), s times a dense x. Shapes: e has as many elements as s, along one axis.'),
     'sparse_write_market': ('r', 'pp', ('out', 's'), '', 'writes to an open stream.'),
     'split': ('r', 'miip', ('m', 'axis', 'count', 'part'), '', 'splits an axis into `count` views of equal size; if the size is not a multiple of `count`, the first views have one element more. `part` is your array of `count` pointers, which receives the views; free each of them.'),
+    'split_axis': ('i', 'm', ('m',), '', 'returns the axis along which it is split. -1: the matrix is replicated or ordinary, or it is a view whose elements are not split along one axis.'),
+    'split_part': ('r', 'mipp', ('m', 'rank', 'first', 'count'), '', 'sets *first to the index along that axis where the part of a rank begins, and *count to its size along the axis. For a replicated matrix: 0, and the number of elements.'),
     'sqrt': ('e', 'e', ('x',), '', 'the square root of x; NaN below -0. Shapes: the result has the shape of x.'),
     'square': ('e', 'e', ('x',), '', 'x * x. Shapes: the result has the shape of x.'),
     'squeeze': ('e', 'ei', ('x', 'axis'), '', 'removes an axis of size 1. Shapes: as described above.'),
@@ -616,7 +628,7 @@ FUNCTIONS = {
     'svd_full': ('r', 'mmmm', ('u', 's', 'vt', 'a'), '', "svd with square U and Vt: those of svd, and more columns and rows that make them orthogonal, or unitary. Shapes: a is [..., m, n]; results have its leading axes, then those in the row. They have a's type, but indices (p) are i64, w and v of duet_eig complex, and s, w and logdet of a complex a f32 or f64. Types: c64, c128, f32, f64."),
     'svdvals': ('e', 'e', ('a',), '', 'the singular values of a in descending order. Shapes: a has at least 2 axes; a is [..., m, n]; the result is [..., the smaller of m and n].'),
     'swapaxes': ('e', 'eii', ('x', 'i', 'j'), '', 'exchanges axes i and j. Shapes: as described above.'),
-    'synchronize': ('r', '', (), '', 'Waits until the GPU has finished all work of this thread.'),
+    'synchronize': ('r', '', (), '', 'Waits for all work of this thread on the GPU, and for that of all groups.'),
     'take': ('e', 'eei', ('x', 'indices', 'axis'), '', 'the elements of x at the given indices along an axis, which the axes of indices replace; with axis 0, rows of a table. Negative indices count from the end. Shapes: the result has the shape of x, with the axes of indices in place of the axis.'),
     'take_along_axis': ('e', 'eei', ('x', 'indices', 'axis'), '', 'for each line of x along an axis, the elements at the indices in the same line of indices, as argsort gives them. Shapes: the result has the shape of indices.'),
     'tan': ('e', 'e', ('x',), '', 'the tangent of x in radians; x may be large. Shapes: the result has the shape of x.'),

@@ -84,7 +84,7 @@ class _Optimizer:
 def _zeros(node):
     """The matrix that an optimizer keeps for a parameter, in the type in which the parameter is computed."""
     dtype = dt.float64 if node.dtype is dt.float64 else dt.float32
-    return g.new_matrix(lib.new_shape(dtype.code, len(node.shape), g.sizes(node.shape)))
+    return g.new_like(g.value(node), dtype, node.shape)
 
 
 def _rate(x):

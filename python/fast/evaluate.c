@@ -224,6 +224,18 @@ static bool choose_outputs(statement *s, PyObject *const roots[], int count)
     return true;
 }
 
+/* Is an operand on a group? */
+static bool is_on_group(const statement *s)
+{
+    for (int i = 0; i < s->count; i++)
+        for (Py_ssize_t k = 0; k < PyTuple_Size(s->list[i]->args); k++) {
+            PyObject *x = PyTuple_GetItem(s->list[i]->args, k);
+            if (!is_node(x) || ((node *)x)->matrix == Py_None) continue;
+            if (library.group_of(((matrix *)((node *)x)->matrix)->pointer)) return true;
+        }
+    return false;
+}
+
 /* Takes references to all nodes and their operands, because another thread may evaluate them during the
  * statement, and clears their operands then. */
 static void hold(statement *s)
@@ -377,6 +389,7 @@ static int run(PyObject *const roots[], int count)
     if (s.has_gradients && (s.has_computed || has_constants(&s))) return 0;
     if (!choose_outputs(&s, roots, count)) return 0;
     if (!s.outputs) return 1;
+    if (s.outputs > 1 && is_on_group(&s)) return 0; /* the package makes the results on the group */
     hold(&s);
     PyObject *device = ((node *)roots[0])->device;
     const bool is_here = device == auto_device || device == device_here();

@@ -113,6 +113,7 @@ extern struct library {
     duet_scope (*scope_open)(duet_place);
     void (*scope_close)(duet_scope *);
     void (*release)(duet_matrix **);
+    duet_group *(*group_of)(const duet_matrix *);
 } library;
 extern PyTypeObject *matrix_type, *node_type, *array_base, *array_type, *operator_type;
 extern PyType_Spec matrix_spec, node_spec, array_spec, operator_spec;

@@ -41,7 +41,7 @@ static PyType_Spec state_spec = { "_duet_fast.State", sizeof(PyObject), 0, Py_TP
 static PyObject *start(PyObject *module, PyObject *args)
 {
     (void)module;
-    enum { FUNCTIONS = 12, OBJECTS = 7 };
+    enum { FUNCTIONS = 13, OBJECTS = 7 };
     unsigned long long at[FUNCTIONS];
     PyObject *addresses, *types, *objects[OBJECTS];
     PyObject **const place[OBJECTS] = { &auto_device,     &known,     &make_slowly, &value_slowly,
@@ -64,6 +64,7 @@ static PyObject *start(PyObject *module, PyObject *args)
     library.scope_open = (duet_scope(*)(duet_place))(uintptr_t)at[7];
     library.scope_close = (void (*)(duet_scope *))(uintptr_t)at[8];
     library.release = (void (*)(duet_matrix **))(uintptr_t)at[9];
+    library.group_of = (duet_group * (*)(const duet_matrix *))(uintptr_t)at[12];
     for (Py_ssize_t k = 0; k < PyTuple_Size(types) && k < TYPES; k++)
         set(&dtypes[k], PyTuple_GetItem(types, k));
     for (int k = 0; k < OBJECTS; k++) set(place[k], objects[k]);

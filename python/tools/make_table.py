@@ -38,7 +38,9 @@ LETTERS = {
     'duet_status': 'r',
 }
 STRUCT = re.compile(r'^typedef struct (duet_\w+) \{\n(.*?)\n\} \1;', re.M | re.S)
-SKIPPED = {'duet_printed'}  # has a union; the package prints by itself
+# The first has a union, and the package prints by itself. The others are of transport.h.
+SKIPPED = {'duet_printed', 'duet_message', 'duet_transport', 'duet_transport_error'}
+OF_TRANSPORTS = 'duet_fail', 'duet_group_connect', 'duet_group_mpi'  # of transport.h and mpi.h
 
 
 def letter(ctype):
@@ -60,11 +62,11 @@ def split_parameter(text):
 
 def functions():
     for f in sorted(read_functions(TOP), key=lambda f: f.name):
-        if f.kind != 'exported':
+        if f.kind != 'exported' or f.name in OF_TRANSPORTS:
             continue
         parameters = [split_parameter(p) for p in f.parameters if p.strip() != 'void']
         options = [re.match(r'const (duet_\w+) \*$', t) for t, _ in parameters]
-        struct = next((m[1] for m in options if m and m[1] not in ('duet_matrix', 'duet_expr', 'duet_sparse')), '')
+        struct = next((m[1] for m in options if m and m[1] not in ('duet_matrix', 'duet_expr', 'duet_sparse', 'duet_group', 'duet_transport')), '')
         types = ''.join('m' if 'duet_matrix *' in t and '**' not in t else letter(t) for t, _ in parameters)
         text = f.summary if f.summary.endswith('.') else f.summary + '.'
         for tag in 'Shapes', 'Types':
