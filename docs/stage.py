@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 PAGES = {
-    'Start': ['docs/getting-started', 'docs/tutorial', 'docs/concepts'],
-    'Guides': ['docs/how-to', 'docs/examples', 'docs/from-numpy', 'docs/from-etl', 'docs/performance', 'docs/cpp',
-               'docs/python', 'docs/platforms'],
+    'Start': ['docs/getting-started', 'docs/tutorial', 'docs/tutorial-groups', 'docs/concepts'],
+    'Guides': ['docs/how-to', 'docs/groups', 'docs/examples', 'docs/from-numpy', 'docs/from-etl',
+               'docs/performance', 'docs/cpp', 'docs/python', 'docs/platforms'],
     'Reference': ['docs/reference/index', 'docs/semantics', 'docs/operators', 'docs/accuracy', 'docs/trust',
                   'docs/environment'],
-    'Project': ['NEWS', 'SECURITY', 'docs/results', 'docs/decisions', 'docs/developing', 'docs/adding'],
+    'Project': ['NEWS', 'SECURITY', 'docs/results', 'docs/scale', 'docs/decisions', 'docs/developing',
+                'docs/adding'],
 }
 
 

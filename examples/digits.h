@@ -23,6 +23,7 @@ typedef struct digits {
 } digits;
 
 bool digits_read(digits *d, const char *folder); /* returns false after printing an error to stderr */
+bool digits_make(digits *d);                     /* makes images: the digit is the place of a bright block */
 void digits_free(digits *d);
 
 /* Writes the numbers 0 .. LEARN - 1 in random order; each random stream gives another order. */

@@ -1,6 +1,6 @@
-/* digits_data.c - reads the images and labels, copies batches of them in random order, and computes the
- * accuracy of a network. MNIST's IDX format is a magic number and the sizes, big-endian, followed by one
- * byte for each pixel or label. */
+/* digits_data.c - reads the images and labels, or makes them, copies batches of them in random order, and
+ * computes the accuracy of a network. MNIST's IDX format is a magic number and the sizes, big-endian,
+ * followed by one byte for each pixel or label. */
 #include "digits.h"
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +83,24 @@ bool digits_read(digits *d, const char *folder)
     for (int i = 0; d->label && i < IMAGES; i++) d->label[i] %= CLASSES;
     free(pixel);
     return d->image;
+}
+
+bool digits_make(digits *d)
+{
+    enum { BLOCK = 7, ACROSS = SIDE / BLOCK }; /* digit k is block k, in row-major order */
+    d->label = malloc(IMAGES);
+    d->image = malloc(sizeof(float) * IMAGES * PIXELS);
+    if (!d->label || !d->image) {
+        digits_free(d);
+        return complain("images", "no memory");
+    }
+    for (int i = 0; i < IMAGES; i++) d->label[i] = (uint8_t)(noise_bits(200, i) % CLASSES);
+    for (int i = 0; i < IMAGES * PIXELS; i++) {
+        const int x = i % SIDE / BLOCK, y = i % PIXELS / SIDE / BLOCK;
+        const float noise = (float)(noise_bits(201, i) >> 8) * 0x1p-24f;
+        d->image[i] = d->label[i / PIXELS] == y * ACROSS + x ? 0.3f + 0.7f * noise : 0.7f * noise;
+    }
+    return true;
 }
 
 void digits_free(digits *d)
