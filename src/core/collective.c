@@ -195,10 +195,10 @@ static bool add_in_parts(collective *x)
 static bool fill(collective *x)
 {
     const size_t ranks = (size_t)x->c->ranks;
-    const bool has_bounds = copy_bounds(&x->from, x->c->ranks) & copy_bounds(&x->to, x->c->ranks);
+    const bool has_from = copy_bounds(&x->from, x->c->ranks), has_to = copy_bounds(&x->to, x->c->ranks);
     x->send = calloc(ranks, sizeof *x->send);
     x->receive = calloc(ranks, sizeof *x->receive);
-    if (!has_bounds || !x->send || !x->receive) return false;
+    if (!has_from || !has_to || !x->send || !x->receive) return false;
     x->signature = signature_of(x);
     if (x->kind == COLLECTIVE_ADD && x->to.axis < 0) {
         x->in = x->out = x->whole;
