@@ -61,7 +61,7 @@ INI
 export DUET_TEST_QUICK=1
 unset OPENBLAS_CORETYPE # it may name a processor of this machine
 [ -f "$build/meson/build.ninja" ] ||
-    meson setup "$build/meson" --cross-file "$build/cross.ini" -Dgpu=disabled -Dbench=false -Dexamples=false
+    meson setup "$build/meson" --cross-file "$build/cross.ini" -Dgpu=disabled -Dmpi=disabled -Dbench=false -Dexamples=false
 if [ "$*" = all ]; then
     set --
     ninja -C "$build/meson"
