@@ -122,15 +122,21 @@ static duet_status discard(ranks *all, int rank, void *arg)
     return DUET_OK;
 }
 
+/* Steps of their own memory, each in the graph of each rank. */
+static void record_trials(replayed *p, ranks *all)
+{
+    memset(p, 0, sizeof *p);
+    for (int k = 0; k < STEPS; k++) {
+        random_trial(&p->t[k], all);
+        p->t[k].scratch = true;
+    }
+    on_ranks(all, record, p);
+}
+
 static void one_graph(ranks *all)
 {
     static replayed p;
-    memset(&p, 0, sizeof p);
-    for (int k = 0; k < STEPS; k++) {
-        random_trial(&p.t[k], all);
-        p.t[k].scratch = true;
-    }
-    on_ranks(all, record, &p);
+    record_trials(&p, all);
     bool ran = all_ran(all, "recording");
     for (int i = 0; ran && i < REPLAYS; i++) {
         for (int k = 0; k < STEPS; k++) fill(&p.t[k]);
@@ -160,12 +166,7 @@ static duet_status replay_closed(ranks *all, int rank, void *arg)
 static void close_before_graph(ranks *all)
 {
     static replayed p;
-    memset(&p, 0, sizeof p);
-    for (int k = 0; k < STEPS; k++) {
-        random_trial(&p.t[k], all);
-        p.t[k].scratch = true;
-    }
-    on_ranks(all, record, &p);
+    record_trials(&p, all);
     const bool ran = all_ran(all, "recording");
     disconnect_ranks(all, false);
     if (ran) on_ranks(all, replay_closed, &p);

@@ -1,5 +1,5 @@
-/* group_nested.h - random nested formulas of small square matrices, in lists of statements. Ranks have parts of
- * different sizes, some of them empty, and must run the same collective steps in the same order. */
+/* group_nested.h - random nested formulas of small square matrices, in lists of statements. Ranks have parts
+ * of different sizes, some of them empty, and must run the same collective steps in the same order. */
 #ifndef GROUP_NESTED_H
 #define GROUP_NESTED_H
 
