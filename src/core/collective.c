@@ -184,7 +184,7 @@ static bool add_in_parts(collective *x)
     int64_t *bounds = malloc(((size_t)x->c->ranks + 1) * sizeof *bounds);
     if (!bounds) return false;
     const shape flat = { 1, { shape_count(&x->whole) } };
-    const distribution parts = { 0, bounds }, all = { -1, NULL };
+    const distribution parts = { 0, bounds }, all = replicated();
     for (int r = 0; r <= x->c->ranks; r++) bounds[r] = part_first(flat.size[0], x->c->ranks, r);
     x->scatter = collective_new(x->c, COLLECTIVE_ADD, x->type, &flat, &all, &parts);
     x->gather = collective_new(x->c, COLLECTIVE_MOVE, x->type, &flat, &parts, &all);

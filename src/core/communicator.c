@@ -6,14 +6,13 @@
 typedef struct opinion {
     uint64_t low, high; /* the smallest and the largest word, */
     int32_t low_rank, high_rank;
-    int32_t failed; /* the lowest rank that has failed, or -1; its status and text */
-    int32_t status;
-    char text[480];
+    int32_t failed; /* the lowest rank that has failed, or -1, */
+    char text[480]; /* and its text */
 } opinion;
 
 static opinion own_opinion(const communicator *c, duet_status mine, uint64_t word)
 {
-    opinion o = { word, word, c->rank, c->rank, mine == DUET_OK ? -1 : c->rank, (int32_t)mine, "" };
+    opinion o = { word, word, c->rank, c->rank, mine == DUET_OK ? -1 : c->rank, "" };
     if (mine != DUET_OK) strncpy(o.text, duet_error(), sizeof o.text - 1);
     return o;
 }
@@ -30,11 +29,11 @@ static void join_opinion(opinion *o, const opinion *other)
     }
     if (other->failed < 0 || (o->failed >= 0 && o->failed <= other->failed)) return;
     o->failed = other->failed;
-    o->status = other->status;
     memcpy(o->text, other->text, sizeof o->text);
 }
 
-duet_status communicator_break(communicator *c, int rank, const char *text)
+/* Makes the communicator unusable, since this rank and the others may be at different steps. */
+static duet_status break_with(communicator *c, const char *text)
 {
     c->broken = DUET_RANK_FAILED;
     c->told = true;
@@ -56,7 +55,7 @@ static duet_status exchange(communicator *c, const duet_message *send, int sends
     if (c->ranks == 1 || t->exchange(t->context, send, sends, receive, receives, c->timeout, &error))
         return DUET_OK;
     error.text[sizeof error.text - 1] = 0;
-    return communicator_break(c, error.rank, error.text);
+    return break_with(c, error.text);
 }
 
 duet_status communicator_exchange(communicator *c, const duet_message *send, int sends,
@@ -117,7 +116,7 @@ static duet_status conclude(communicator *c, const opinion *o, duet_status mine)
         "ranks %d and %d run different statements, or the same ones with other shapes or in another order",
         o->low_rank < o->high_rank ? o->low_rank : o->high_rank,
         o->low_rank < o->high_rank ? o->high_rank : o->low_rank);
-    return communicator_break(c, -1, text);
+    return break_with(c, text);
 }
 
 duet_status communicator_agree(communicator *c, duet_status mine, uint64_t word)

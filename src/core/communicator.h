@@ -3,6 +3,7 @@
 #ifndef COMMUNICATOR_H
 #define COMMUNICATOR_H
 
+#include "reduce_order.h"
 #include "shape.h"
 #include "status.h"
 #include <duet/transport.h>
@@ -28,10 +29,6 @@ typedef struct communicator {
  *           answer; the text names the rank and has its text */
 duet_status communicator_agree(communicator *c, duet_status mine, uint64_t word);
 
-/* Makes the communicator unusable, since this rank and the others may be at different steps. rank: the rank
- * that failed, or -1. Returns RANK_FAILED with the text. */
-duet_status communicator_break(communicator *c, int rank, const char *text);
-
 /* Combines two words. */
 static inline uint64_t hash_step(uint64_t hash, uint64_t word)
 {
@@ -51,6 +48,8 @@ typedef struct distribution {
     int axis;
     int64_t *bounds; /* ranks + 1 of them, or NULL */
 } distribution;
+
+static inline distribution replicated(void) { return (distribution){ -1, NULL }; }
 
 /* MOVE      from one distribution to another
  * ADD       each rank has a partial sum of the whole array; each receives its part of the sum, as in `to` */
@@ -105,15 +104,14 @@ static inline int64_t part_first(int64_t n, int ranks, int rank)
     return n / ranks * rank + (rank < n % ranks ? rank : n % ranks);
 }
 
-/* The same for matrices. Long parts begin at multiples of PART_BLOCK, so that no block of the canonical order
- * of sums is divided between ranks. */
-#define PART_BLOCK 4096
-#define PART_LONG  (64 * PART_BLOCK)
+/* The same for matrices. Long parts begin at multiples of REDUCE_BLOCK, so that no block of the canonical
+ * order of sums is divided between ranks. */
+#define PART_LONG (64 * REDUCE_BLOCK)
 static inline int64_t matrix_part_first(int64_t n, int ranks, int rank)
 {
     const int64_t first = part_first(n, ranks, rank);
     if (n / ranks < PART_LONG || rank == ranks) return first;
-    return first / PART_BLOCK * PART_BLOCK;
+    return first / REDUCE_BLOCK * REDUCE_BLOCK;
 }
 
 /* The first index and the size of the part of a rank, along each axis. */

@@ -49,13 +49,6 @@ static duet_expr placed(duet_expr g, int axis, int64_t start, int64_t by, int64_
     return padded(g, axis, start, n - start - duet_expr_size(g, axis), site);
 }
 
-static int64_t pair(const int32_t word[2])
-{
-    int64_t v;
-    memcpy(&v, word, sizeof v);
-    return v;
-}
-
 duet_expr of_part(const node *n, duet_expr x, duet_expr y, duet_expr g, int which, const char *site)
 {
     const int axis = n->attr.index.axis;
@@ -85,7 +78,8 @@ duet_expr taken_back(duet_expr x, duet_expr indices, duet_expr g, int axis, cons
 duet_expr of_range(const node *n, duet_expr x, duet_expr g, const char *site)
 {
     const range_words *r = &n->attr.range;
-    const int64_t count = duet_expr_size(g, r->axis), start = count ? pair(r->start) : 0, by = pair(r->step);
+    const int64_t count = duet_expr_size(g, r->axis), start = count ? pair_of_words(r->start) : 0,
+                  by = pair_of_words(r->step);
     if (count && by != 1 && by != -1 && n->rank == DUET_RANK_MAX)
         return taken_back(x, duet_add(counted(0, 1, count, by, site), start), g, r->axis, site);
     return placed(g, r->axis, start, by, duet_expr_size(x, r->axis), site);
@@ -102,8 +96,8 @@ duet_expr of_windows(const node *n, duet_expr x, duet_expr g, const char *site)
         order[k++] = a;
         if (a == axis) order[k++] = rank - 1;
     }
-    const duet_expr at =
-        duet_add(counted(0, 2, windows, pair(r->start), site), counted(1, 2, size, pair(r->step), site));
+    const duet_expr at = duet_add(counted(0, 2, windows, pair_of_words(r->start), site),
+                                  counted(1, 2, size, pair_of_words(r->step), site));
     return taken_back(x, at, duet_permute_at(g, rank, order, site), axis, site);
 }
 
@@ -112,7 +106,7 @@ duet_expr of_windows(const node *n, duet_expr x, duet_expr g, const char *site)
 duet_expr of_diagonal(const node *n, duet_expr x, duet_expr g, const char *site)
 {
     const shape s = formula_shape(x);
-    const int64_t offset = pair(n->attr.offset), row = offset < 0 ? -offset : 0;
+    const int64_t offset = pair_of_words(n->attr.offset), row = offset < 0 ? -offset : 0;
     if (!n->size[n->rank - 1]) return zeros_like(x, site);
     int order[DUET_RANK_MAX] = { n->rank - 1 };
     for (int a = 1; a < n->rank; a++) order[a] = a - 1;

@@ -33,6 +33,13 @@ typedef struct histogram_words {
 typedef struct range_words {
     int32_t axis, start[2], step[2], count[2]; /* pairs: the bytes of an int64_t */
 } range_words;
+/* The integer in two words of a node. */
+static inline int64_t pair_of_words(const int32_t words[2])
+{
+    int64_t x;
+    __builtin_memcpy(&x, words, sizeof x);
+    return x;
+}
 typedef struct csr_words {
     int32_t columns[2], transposed; /* columns: the bytes of an int64_t */
 } csr_words;

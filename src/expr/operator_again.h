@@ -11,8 +11,8 @@ duet_expr operator_again(const node *n, const duet_expr e[], const int64_t *size
 /* The number n. */
 duet_expr number_again(const node *n);
 
-/* A collective step of e (core/communicator.h), which runs after the one whose result is `after`. So all ranks
- * run such steps in one order, whatever else they do. */
+/* A collective step of e (core/communicator.h), which runs after the one whose result is `after`. So all
+ * ranks run such steps in one order, whatever else they do. */
 duet_expr collective_formula(duet_expr e, duet_expr after, collective_attributes attr, duet_dtype type,
                              int rank, const int64_t *size, const char *site);
 

@@ -140,16 +140,9 @@ static void print_triangle(FILE *out, const node_attributes *a)
             a->triangle.transposed);
 }
 
-static int64_t long_of(const int32_t words[2])
-{
-    int64_t x;
-    memcpy(&x, words, sizeof x);
-    return x;
-}
-
 static void print_csr(FILE *out, const node_attributes *a)
 {
-    fprintf(out, ", %lld, %d", (long long)long_of(a->csr.columns), a->csr.transposed);
+    fprintf(out, ", %lld, %d", (long long)pair_of_words(a->csr.columns), a->csr.transposed);
 }
 
 static void print_turned(FILE *out, const node_attributes *a) { fprintf(out, ", %d", a->turned); }
@@ -159,8 +152,8 @@ static void print_sizes(FILE *out, const node_attributes *a) {}
 
 static void print_range(FILE *out, const node_attributes *a)
 {
-    const int64_t start = long_of(a->range.start), by = long_of(a->range.step),
-                  last = start + (long_of(a->range.count) - 1) * by;
+    const int64_t start = pair_of_words(a->range.start), by = pair_of_words(a->range.step),
+                  last = start + (pair_of_words(a->range.count) - 1) * by;
     fprintf(out, ", %d, %lld, ", a->range.axis, (long long)start);
     if (by < 0 && last == 0) fputs("DUET_OPEN", out);
     else fprintf(out, "%lld", (long long)(last + (by < 0 ? -1 : 1)));
@@ -169,13 +162,13 @@ static void print_range(FILE *out, const node_attributes *a)
 
 static void print_window(FILE *out, const node_attributes *a)
 {
-    fprintf(out, ", %d, %lld, %lld, %lld", a->range.axis, (long long)long_of(a->range.count),
-            (long long)long_of(a->range.start), (long long)long_of(a->range.step));
+    fprintf(out, ", %d, %lld, %lld, %lld", a->range.axis, (long long)pair_of_words(a->range.count),
+            (long long)pair_of_words(a->range.start), (long long)pair_of_words(a->range.step));
 }
 
 static void print_offset(FILE *out, const node_attributes *a)
 {
-    fprintf(out, ", %lld", (long long)long_of(a->offset));
+    fprintf(out, ", %lld", (long long)pair_of_words(a->offset));
 }
 
 static void print_indices(FILE *out, const node_attributes *a)

@@ -244,10 +244,8 @@ static bool read_mask(const node *n, mask *m)
 static bool is_mask(const node *n, mask *m)
 {
     const range_words *r = &n->attr.range;
-    int64_t by;
     if (n->op != OP_range || below(n, 0)->op != OP_sliding_window) return false;
-    memcpy(&by, r->step, sizeof by);
-    if (r->axis != 1 || by != -1 || n->size[1] != below(n, 0)->size[1]) return false;
+    if (r->axis != 1 || pair_of_words(r->step) != -1 || n->size[1] != below(n, 0)->size[1]) return false;
     const node *v = below(below(n, 0), 0);
     *m = (mask){ .middle = n->size[1] - 1 };
     return v->rank == 1 && v->size[0] == n->size[0] + n->size[1] - 1 && read_mask(v, m);

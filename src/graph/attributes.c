@@ -26,7 +26,7 @@ static void read_turned(const node *n, attributes *a) { a->csr.transposed = n->a
 
 static void read_csr(const node *n, attributes *a)
 {
-    memcpy(&a->csr.columns, n->attr.csr.columns, sizeof a->csr.columns);
+    a->csr.columns = pair_of_words(n->attr.csr.columns);
     a->csr.transposed = n->attr.csr.transposed;
 }
 

@@ -277,13 +277,6 @@ int change_view(graph *g, int x, const view_change *c)
 
 /* ---- nodes ---- */
 
-static int64_t long_of(const int32_t words[2])
-{
-    int64_t x;
-    memcpy(&x, words, sizeof x);
-    return x;
-}
-
 bool is_view_operator(int op)
 {
     return op == OP_reshape || op == OP_broadcast || op == OP_permute || op == OP_transpose ||
@@ -301,12 +294,12 @@ view_change change_of_node(const node *n)
     case OP_sliding_window:
         c.kind = n->op == OP_range ? CHANGE_RANGE : CHANGE_WINDOWS;
         c.axis = n->attr.range.axis;
-        c.start = long_of(n->attr.range.start);
-        c.step = long_of(n->attr.range.step);
+        c.start = pair_of_words(n->attr.range.start);
+        c.step = pair_of_words(n->attr.range.step);
         break;
     case OP_diagonal_of:
         c.kind = CHANGE_DIAGONAL;
-        c.start = long_of(n->attr.offset);
+        c.start = pair_of_words(n->attr.offset);
         c.start_axis = c.start >= 0;
         if (c.start < 0) c.start = -c.start;
         break;

@@ -61,13 +61,6 @@ duet_expr build_range(const builder *b, duet_expr e, int axis, int64_t from, int
     return duet_range_at(e, axis, from, upto, 1, b->site);
 }
 
-static shape shape_of_node(const node *n)
-{
-    shape s = { .rank = n->rank };
-    memcpy(s.size, n->size, sizeof s.size);
-    return s;
-}
-
 duet_expr build_collective(builder *b, enum collective_kind kind, duet_expr e, duet_dtype type,
                            const shape *whole, const distribution *from, const distribution *to)
 {
@@ -167,9 +160,7 @@ static duet_expr build_own_range(const builder *b, uint32_t i, duet_expr x)
 {
     const node *n = &b->p->nodes[i];
     const spread *s = &b->p->of[i];
-    int64_t start, by;
-    memcpy(&start, n->attr.range.start, sizeof start);
-    memcpy(&by, n->attr.range.step, sizeof by);
+    const int64_t start = pair_of_words(n->attr.range.start), by = pair_of_words(n->attr.range.step);
     const int r = b->c->rank;
     const int64_t first = start + s->at.bounds[r] * by - s->need[0].bounds[r],
                   count = s->at.bounds[r + 1] - s->at.bounds[r];

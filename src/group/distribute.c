@@ -42,28 +42,39 @@ distribution split_evenly(planner *p, int axis, int64_t n)
     return (distribution){ axis, bounds };
 }
 
+int other_axis(const planner *p, const node *x, uint32_t without)
+{
+    int best = -1;
+    for (int a = 0; a < x->rank; a++)
+        if (!(without >> a & 1) && x->size[a] >= p->g->ranks && (best < 0 || x->size[a] > x->size[best]))
+            best = a;
+    return best;
+}
+
 /* ---- costs: only their ratios matter ---- */
 
 /* Bytes a second of a link, and operations a second of a rank. */
 static double link_rate(const planner *p) { return p->g->place == DUET_GPU ? 100e9 : 4e9; }
 double rank_flops(const planner *p) { return p->g->place == DUET_GPU ? 20e12 : 200e9; }
 
-static double bytes_of(const node *n)
+double node_count(const node *n)
 {
-    double bytes = (double)dtypes[n->type].bytes;
-    for (int a = 0; a < n->rank; a++) bytes *= (double)n->size[a];
-    return bytes;
+    double count = 1;
+    for (int a = 0; a < n->rank; a++) count *= (double)n->size[a];
+    return count;
 }
+
+double node_bytes(const node *n) { return node_count(n) * (double)dtypes[n->type].bytes; }
 
 double move_seconds(const planner *p, const node *n, const distribution *from, const distribution *to)
 {
     const double others = (double)(p->g->ranks - 1) / p->g->ranks;
     if (from->axis < 0 || distribution_equal(from, to, p->g->ranks)) return 0;
-    const double all = bytes_of(n) * others / link_rate(p);
+    const double all = node_bytes(n) * others / link_rate(p);
     return to->axis < 0 ? all : all / p->g->ranks;
 }
 
 double add_seconds(const planner *p, const node *n)
 {
-    return 2 * bytes_of(n) * (p->g->ranks - 1) / p->g->ranks / link_rate(p);
+    return 2 * node_bytes(n) * (p->g->ranks - 1) / p->g->ranks / link_rate(p);
 }

@@ -36,16 +36,27 @@ void planner_end(planner *p);
 /* Memory for ranks + 1 bounds; NULL: out of memory. split_evenly: bounds of equal parts of n elements. */
 int64_t *bounds_new(planner *p);
 distribution split_evenly(planner *p, int axis, int64_t n);
-static inline distribution replicated(void) { return (distribution){ -1, NULL }; }
 
 /* rules.c: sets p->of[i] from those of its operands. false: out of memory */
 bool distribute_node(planner *p, uint32_t i);
+
+double node_count(const node *n); /* elements */
+double node_bytes(const node *n);
+
+/* The longest axis outside of the mask that has at least one element for each rank; -1: there is none. */
+int other_axis(const planner *p, const node *x, uint32_t without);
 
 /* Seconds for changing the distribution of an array, and for adding partial sums. */
 double move_seconds(const planner *p, const node *n, const distribution *from, const distribution *to);
 double rank_flops(const planner *p); /* a second */
 double add_seconds(const planner *p, const node *n);
 
+static inline shape shape_of_node(const node *n)
+{
+    shape s = { .rank = n->rank };
+    __builtin_memcpy(s.size, n->size, sizeof s.size);
+    return s;
+}
 static inline const node *operand_node(const planner *p, uint32_t i, int k)
 {
     return &p->nodes[i - p->nodes[i].back[k]];
@@ -60,7 +71,6 @@ static inline uint32_t axes_of(const node *n, const node *x)
 }
 
 /* reductions.c: a reduction along the axis along which its operands are split. */
-#define REDUCE_UNIT 4096 /* elements of a block of the canonical order */
 bool distribute_reduction(planner *p, uint32_t i, int axis);
 
 #endif

@@ -9,7 +9,6 @@ typedef struct used_matrix {
     const duet_matrix *m;
     uint64_t serial;
     storage *storage;
-    bool written;
 } used_matrix;
 
 struct group_call {
@@ -166,11 +165,11 @@ void group_call_pause(group_call *call, int index)
     t->slot[SLOT_RECORDING] = NULL;
 }
 
-duet_status group_call_uses(group_call *call, const duet_matrix *m, bool written)
+duet_status group_call_uses(group_call *call, const duet_matrix *m)
 {
     if (!call || !m->storage->split) return DUET_OK;
     if (!grow((void **)&call->used, call->uses, &call->uses_capacity, sizeof *call->used)) return no_memory();
-    call->used[call->uses++] = (used_matrix){ m, m->serial, m->storage, written };
+    call->used[call->uses++] = (used_matrix){ m, m->serial, m->storage };
     return DUET_OK;
 }
 

@@ -16,8 +16,8 @@ duet_status group_call_resume(group_call *call, int index);
 void group_call_pause(group_call *call, int index);
 
 /* The statement uses m: a replay checks that m has not been freed, and copies its elements to the parts if
- * the host has them. written: the statement writes m. */
-duet_status group_call_uses(group_call *call, const duet_matrix *m, bool written);
+ * the host has them. */
+duet_status group_call_uses(group_call *call, const duet_matrix *m);
 
 /* The call frees m when it is freed. */
 duet_status group_call_keeps(group_call *call, duet_matrix *m);

@@ -1,17 +1,13 @@
 /* group_statement.c - runs a statement with matrices on a group. Each rank builds its own formulas, with
  * collective steps where it needs elements of other ranks, and evaluates them like other formulas. */
 #include "group_statement.h"
-#include "build.h"
 #include "copy_strided.h"
 #include "deferred.h"
-#include "dtype.h"
-#include "group_record.h"
+#include "rank_statement.h"
 #include "split_matrix.h"
 #include "status.h"
 #include <stdlib.h>
 #include <string.h>
-
-static split *split_of(const duet_matrix *m) { return m->storage->split; }
 
 bool group_concerns(const target *to, int count, const formula *f)
 {
@@ -23,24 +19,6 @@ bool group_concerns(const target *to, int count, const formula *f)
 }
 
 /* ---- the statement ---- */
-
-/* A statement, which all ranks share while they run it. */
-typedef struct group_run_of {
-    duet_group *g;
-    const char *who, *site;
-    const target *to;
-    int count;
-    planner p;
-    node *nodes;
-    duet_matrix **gathered; /* by node: a copy of a view whose elements had to be gathered; or NULL */
-    distribution *dest;     /* of each destination */
-    duet_matrix **result;   /* the copy of destination k for rank `index`, at [k * near + index]; or NULL */
-    uint64_t word;          /* equal on all ranks that run the same statement */
-    FILE *explain;
-    local_statements *run;
-    bool ran;         /* the ranks have begun */
-    group_call *call; /* of the recording to which the statement is added; or NULL */
-} group_run_of;
 
 static duet_status find_group(group_run_of *r, const formula *f)
 {
@@ -56,11 +34,11 @@ static duet_status find_group(group_run_of *r, const formula *f)
     return group_check(NULL, r->g);
 }
 
-static duet_status ready_parts(const group_run_of *r, const formula *f)
+static duet_status ready_parts(const group_run_of *r)
 {
-    for (uint32_t i = 0; i < f->count; i++)
-        if (f->nodes[i].op == OP_LEAF && split_of(f->nodes[i].matrix))
-            TRY(split_ready(f->nodes[i].matrix->storage));
+    for (uint32_t i = 0; i < r->p.count; i++)
+        if (r->nodes[i].op == OP_LEAF && split_of(r->nodes[i].matrix))
+            TRY(split_ready(r->nodes[i].matrix->storage));
     for (int k = 0; k < r->count; k++)
         if (split_of(r->to[k].m)) TRY(split_ready(r->to[k].m->storage));
     return DUET_OK;
@@ -142,16 +120,6 @@ static bool is_only_used_by(const group_run_of *r, uint32_t used, int dest)
     return true;
 }
 
-/* The distribution that destination k needs of the value of its formula, which may broadcast. */
-static distribution wanted(const group_run_of *r, int k)
-{
-    const node *n = &r->nodes[r->to[k].node];
-    const layout *to = &r->to[k].m->at;
-    const int own = r->dest[k].axis - (to->rank - n->rank);
-    if (r->dest[k].axis < 0 || own < 0 || n->size[own] != to->size[r->dest[k].axis]) return replicated();
-    return (distribution){ own, r->dest[k].bounds };
-}
-
 static duet_status distribute_dest(group_run_of *r, int k)
 {
     const duet_matrix *m = r->to[k].m;
@@ -170,7 +138,7 @@ static duet_status distribute_dest(group_run_of *r, int k)
             "or to ranges of it with positive steps");
     }
     spread *s = &r->p.of[r->to[k].node];
-    const distribution want = wanted(r, k);
+    const distribution want = destination_needs(r, k);
     if (s->how == ADDED && want.axis >= 0 && is_only_used_by(r, r->to[k].node, k)) s->at = want;
     return DUET_OK;
 }
@@ -221,154 +189,6 @@ static duet_status assign_results(group_run_of *r)
     return DUET_OK;
 }
 
-/* ---- one rank ---- */
-
-/* The part of a destination on the group that this rank writes. */
-static duet_matrix *destination_view(const group_run_of *r, builder *b, int k)
-{
-    const duet_matrix *m = r->to[k].m;
-    const bool is_cut = r->dest[k].axis >= 0 || split_of(m)->at.axis < 0 || r->g->ranks == 1;
-    return is_cut ? build_view(b, m) : build_owned(b, m);
-}
-
-static duet_status build_statements(const group_run_of *r, builder *b, duet_assignment *a)
-{
-    for (uint32_t i = 0; i < r->p.count; i++) TRY(build_node(b, i));
-    b->site = r->site;
-    for (int k = 0; k < r->count; k++) {
-        const distribution want = wanted(r, k);
-        const node *n = &r->nodes[r->to[k].node];
-        duet_matrix *m = (duet_matrix *)r->to[k].m, *result = r->result[k * r->g->near + b->index];
-        if (!result && split_of(m) && !(m = destination_view(r, b, k))) return DUET_NO_MEMORY;
-        duet_expr e = build_moved(b, r->to[k].node, &want);
-        if (duet_expr_type(e) != (duet_dtype)n->type && dtype_is_half((duet_dtype)n->type))
-            e = duet_cast_at(e, (duet_dtype)n->type, r->site);
-        a[k] = (duet_assignment){ result ? result : m, e };
-    }
-    return DUET_OK;
-}
-
-/* A recording keeps the views that it uses; the others are freed. */
-static duet_status end_views(builder *b, duet_status s)
-{
-    for (int i = 0; i < b->views; i++) s = record_own_or_free(b->view[i], s);
-    return s;
-}
-
-/* Another rank has failed, and this one has already written. */
-static void lose_results(const builder *b, const duet_assignment *a, int count)
-{
-    for (int k = 0; k < count; k++) matrix_lost(a[k].to);
-}
-
-/* May an operator find that there is no result, as for a singular matrix? */
-static bool may_fail(const group_run_of *r)
-{
-    for (uint32_t i = 0; i < r->p.count; i++)
-        if (op_infos[r->nodes[i].op].flags & OP_ASKS) return true;
-    return false;
-}
-
-/* Prints the formulas of the user, the bytes that the rank sends, and which operators gather operands. */
-static void print_statements(const group_run_of *r, const builder *b)
-{
-    names n = { 0 };
-    const formula f = { .nodes = r->nodes, .count = r->p.count };
-    for (int k = 0; k < r->count; k++) {
-        formula_print(r->explain, &f, r->to[k].node, &n);
-        fputc('\n', r->explain);
-    }
-    fprintf(r->explain, "  rank %d of %d: %d collective step%s; this rank sends %lld bytes\n", b->c->rank,
-            b->c->ranks, b->sequence, b->sequence == 1 ? "" : "s", (long long)b->bytes);
-    for (uint32_t i = 0; i < r->p.count; i++)
-        if (r->p.of[i].gathers)
-            fprintf(r->explain, "  every rank gathers all elements for: %s\n",
-                    r->nodes[i].op == OP_LEAF ? "a view" : op_infos[r->nodes[i].op].name);
-}
-
-static duet_status run_built(const group_run_of *r, builder *b, duet_assignment *a)
-{
-    TRY(build_statements(r, b, a));
-    if (r->explain) print_statements(r, b);
-    return r->run(r->who, a, r->count, r->site);
-}
-
-/* A rank may find that there is no result. So all ranks compute into temporary matrices, and assign these to
- * the destinations only if no rank has failed. */
-static duet_status run_in_two_steps(const group_run_of *r, builder *b, duet_assignment *a)
-{
-    duet_matrix *to[STATEMENTS];
-    TRY(build_statements(r, b, a));
-    for (int k = 0; k < r->count; k++) {
-        const layout *at = &a[k].to->at;
-        to[k] = a[k].to;
-        a[k].to = build_keep(b, duet_new_shape(at->type, at->rank, at->size));
-        if (!a[k].to) return DUET_NO_MEMORY;
-    }
-    duet_status s = r->run(r->who, a, r->count, r->site);
-    if (!b->c->told) s = communicator_agree(b->c, s, r->word);
-    if (s != DUET_OK) return s;
-    for (int k = 0; k < r->count; k++) a[k] = (duet_assignment){ to[k], duet_of_matrix(a[k].to) };
-    return r->run(r->who, a, r->count, r->site);
-}
-
-/* Sets the recording of this thread, and returns the previous one. */
-static duet_recording *recording_of_thread(duet_recording *r)
-{
-    thread *t = thread_get();
-    duet_recording *before = t->recording;
-    t->recording = r;
-    t->slot[SLOT_RECORDING] = r;
-    return before;
-}
-
-/* Collective steps of all statements of the list are in one chain. So a later statement depends on what an earlier
- * one reads, which must not have been overwritten by then. */
-static bool reads_destination(const group_run_of *r)
-{
-    for (int k = 0; k < r->count && r->count > 1; k++)
-        for (uint32_t i = 0; i < r->p.count; i++)
-            if (r->nodes[i].op == OP_LEAF && matrix_overlap(r->to[k].m, r->nodes[i].matrix) != APART)
-                return true;
-    return false;
-}
-
-/* A rank of a group of several processes runs in the caller's thread, which may record. */
-static duet_status run_recorded(const group_run_of *r, builder *b, duet_assignment *a, int index)
-{
-    TRY(group_call_resume(r->call, index));
-    const bool apart = b->c->ranks > 1 && !r->explain && (may_fail(r) || reads_destination(r));
-    const duet_status s = (apart ? run_in_two_steps : run_built)(r, b, a);
-    if (s == DUET_OK && r->call) record_next(s);
-    return s;
-}
-
-static duet_status run_rank(void *context, int index)
-{
-    const group_run_of *r = context;
-    thread *t = thread_get();
-    FILE *before = t->explaining;
-    duet_recording *own = recording_of_thread(NULL);
-    communicator *c = &r->g->comm[index];
-    builder b;
-    duet_assignment a[STATEMENTS];
-    if (r->explain && index) return DUET_OK;
-    t->explaining = r->explain;
-    t->explains_rank = r->explain != NULL;
-    c->told = false;
-    duet_status s = build_begin(&b, &r->p, c, index) ? run_recorded(r, &b, a, index) : DUET_NO_MEMORY;
-    const bool wrote = s == DUET_OK;
-    if (!c->told && !r->explain) s = communicator_agree(c, s, hash_step(r->word, ~0ull));
-    if (wrote && s != DUET_OK) lose_results(&b, a, r->count);
-    s = end_views(&b, s);
-    group_call_pause(r->call, index);
-    recording_of_thread(own);
-    build_end(&b);
-    t->explaining = before;
-    t->explains_rank = false;
-    return s;
-}
-
 /* ---- all ranks ---- */
 
 static void mark_written(const group_run_of *r)
@@ -391,9 +211,9 @@ static duet_status note_for_replay(group_run_of *r)
     for (uint32_t i = 0; r->call && i < r->p.count; i++) {
         if (r->gathered[i])
             return fail(DUET_UNSUPPORTED, "a statement that gathers a view cannot be recorded");
-        if (r->nodes[i].op == OP_LEAF) TRY(group_call_uses(r->call, r->nodes[i].matrix, false));
+        if (r->nodes[i].op == OP_LEAF) TRY(group_call_uses(r->call, r->nodes[i].matrix));
     }
-    for (int k = 0; r->call && k < r->count; k++) TRY(group_call_uses(r->call, r->to[k].m, true));
+    for (int k = 0; r->call && k < r->count; k++) TRY(group_call_uses(r->call, r->to[k].m));
     return DUET_OK;
 }
 
@@ -415,7 +235,7 @@ static duet_status run_all_ranks(group_run_of *r)
     TRY(note_for_replay(r));
     r->word = hash_nodes(r);
     r->ran = true;
-    duet_status s = group_run(r->g, run_rank, r, &failed);
+    duet_status s = group_run(r->g, rank_statement, r, &failed);
     if (s != DUET_OK) return name_rank(r, s, failed);
     if (r->explain) return DUET_OK;
     mark_written(r);
@@ -423,16 +243,15 @@ static duet_status run_all_ranks(group_run_of *r)
     return keep_results(r);
 }
 
-static duet_status prepare(group_run_of *r, const formula *f)
+static duet_status prepare(group_run_of *r, node *nodes, uint32_t count)
 {
-    r->nodes = malloc(f->count * sizeof *r->nodes);
-    r->gathered = calloc(f->count, sizeof(duet_matrix *));
+    r->nodes = nodes;
+    r->gathered = calloc(count, sizeof(duet_matrix *));
     r->dest = calloc((size_t)r->count + 1, sizeof *r->dest);
-    if (r->nodes) memcpy(r->nodes, f->nodes, f->count * sizeof *r->nodes);
-    if (!r->nodes || !r->gathered || !r->dest || !planner_begin(&r->p, r->g, r->nodes, f->count))
-        return fail(DUET_NO_MEMORY, "no memory for a formula of %u nodes", f->count);
+    if (!r->gathered || !r->dest || !planner_begin(&r->p, r->g, nodes, count))
+        return fail(DUET_NO_MEMORY, "no memory for a formula of %u nodes", count);
     TRY(deferred_flush());
-    TRY(ready_parts(r, f));
+    TRY(ready_parts(r));
     TRY(distribute_nodes(r));
     for (int k = 0; k < r->count; k++) TRY(distribute_dest(r, k));
     return DUET_OK;
@@ -446,15 +265,14 @@ static void end_run(group_run_of *r, duet_status s)
     free_all(r->gathered, r->gathered ? r->p.count : 0);
     planner_end(&r->p);
     free(r->dest);
-    free(r->nodes);
     if (s != DUET_OK) error_put_back(&why);
 }
 
-/* Statements that use no destination of an earlier one. If this process fails before it begins, the others are
- * told. */
-static duet_status run_part(group_run_of *r, const formula *f)
+/* Statements that use no destination of an earlier one. If this process fails before it begins, the others
+ * are told. */
+static duet_status run_part(group_run_of *r, node *nodes, uint32_t count)
 {
-    duet_status s = prepare(r, f);
+    duet_status s = prepare(r, nodes, count);
     if (s == DUET_OK) s = run_all_ranks(r);
     communicator *c = &r->g->comm[0];
     if (s != DUET_OK && !r->ran && !r->explain && r->g->near < r->g->ranks) s = communicator_agree(c, s, 0);
@@ -474,22 +292,31 @@ static bool uses_destination(const target *to, const node *nodes, int k)
     return false;
 }
 
-/* Whether parts of matrices overlap differs from rank to rank. So a list is divided by whether the matrices do. */
-static duet_status run_list(group_run_of *all, const node *nodes, const formula *f)
+/* Whether parts of matrices overlap differs from rank to rank. So a list is divided by whether the matrices
+ * do. */
+static duet_status run_list(group_run_of *all, node *nodes, uint32_t count)
 {
     target to[STATEMENTS];
     for (int first = 0, end; first < all->count; first = end) {
         const uint32_t from = first ? all->to[first - 1].node + 1 : 0;
         for (end = first + 1; end < all->count && !uses_destination(all->to, nodes, end);) end++;
-        const uint32_t upto = end < all->count ? all->to[end - 1].node + 1 : f->count;
+        const uint32_t upto = end < all->count ? all->to[end - 1].node + 1 : count;
         for (int k = first; k < end; k++) to[k - first] = (target){ all->to[k].m, all->to[k].node - from };
         group_run_of r = *all;
         r.to = to;
         r.count = end - first;
-        const formula part = { .nodes = nodes + from, .count = upto - from };
-        TRY(run_part(&r, &part));
+        TRY(run_part(&r, nodes + from, upto - from));
     }
     return DUET_OK;
+}
+
+/* Later formulas may move the nodes of the arena, and leaves that are gathered are replaced. */
+static node *copy_nodes(const formula *f)
+{
+    node *nodes = malloc(f->count * sizeof *nodes);
+    if (nodes) memcpy(nodes, f->nodes, f->count * sizeof *nodes);
+    else fail(DUET_NO_MEMORY, "no memory for a formula of %u nodes", f->count);
+    return nodes;
 }
 
 duet_status group_statement(const char *who, const target *to, int count, const formula *f, FILE *explain,
@@ -497,10 +324,8 @@ duet_status group_statement(const char *who, const target *to, int count, const 
 {
     group_run_of r = { .who = who, .site = site, .to = to, .count = count, .explain = explain, .run = run };
     TRY(find_group(&r, f));
-    node *nodes = malloc(f->count * sizeof *nodes); /* later formulas may move those of the arena */
-    if (!nodes) return fail(DUET_NO_MEMORY, "no memory for a formula of %u nodes", f->count);
-    memcpy(nodes, f->nodes, f->count * sizeof *nodes);
-    const duet_status s = run_list(&r, nodes, f);
+    node *nodes = copy_nodes(f);
+    const duet_status s = nodes ? run_list(&r, nodes, f->count) : DUET_NO_MEMORY;
     free(nodes);
     return s;
 }
@@ -510,13 +335,14 @@ duet_matrix *group_result(const char *who, const formula *f)
     const uint32_t root = f->count - 1;
     group_run_of r = { .who = who };
     duet_matrix *m = NULL;
-    if (find_group(&r, f) != DUET_OK) return NULL;
-    if (prepare(&r, f) == DUET_OK) {
-        shape whole = { .rank = f->nodes[root].rank };
-        memcpy(whole.size, f->nodes[root].size, sizeof whole.size);
-        m = split_new(r.g, (duet_dtype)f->nodes[root].type, &whole, &r.p.of[root].at);
+    node *nodes = find_group(&r, f) == DUET_OK ? copy_nodes(f) : NULL;
+    if (!nodes) return NULL;
+    if (prepare(&r, nodes, f->count) == DUET_OK) {
+        const shape whole = shape_of_node(&nodes[root]);
+        m = split_new(r.g, (duet_dtype)nodes[root].type, &whole, &r.p.of[root].at);
         if (!m) fail(DUET_NO_MEMORY, "%s: no memory", who);
     }
     end_run(&r, m ? DUET_OK : thread_get()->status);
+    free(nodes);
     return m;
 }

@@ -4,7 +4,7 @@
  * as max. Each rank reduces its part, and the results are reduced again.
  *
  * The others have the order of core/reduce_order.h. Elements are numbered along the reduced axes. The split
- * axis must be the first of these, so that the numbers on each rank are consecutive. Blocks of REDUCE_UNIT
+ * axis must be the first of these, so that the numbers on each rank are consecutive. Blocks of REDUCE_BLOCK
  * elements must not be divided between ranks, so bounds move to the nearest block. The blocks of a rank form
  * complete subtrees of the canonical tree, and each subtree is an ordinary reduction. All ranks receive the
  * results of all subtrees, and join them in the order of the tree. */
@@ -15,8 +15,6 @@
 #include "status.h"
 #include <math.h>
 #include <string.h>
-
-_Static_assert(REDUCE_UNIT == REDUCE_BLOCK, "the canonical order has these blocks");
 
 static bool is_place(enum op op) { return op == OP_argmin || op == OP_argmax; }
 static bool chooses(enum op op) { return op == OP_min || op == OP_max || op == OP_any || op == OP_all; }
@@ -67,7 +65,7 @@ static bool is_first(uint32_t reduced, int axis) { return !(reduced & ((1u << ax
 static int64_t *whole_blocks(planner *p, const distribution *d, int64_t n, int64_t unit)
 {
     int64_t *bounds = bounds_new(p);
-    const int64_t rows = REDUCE_UNIT / gcd(REDUCE_UNIT, unit ? unit : 1);
+    const int64_t rows = REDUCE_BLOCK / gcd(REDUCE_BLOCK, unit ? unit : 1);
     for (int r = 0; bounds && r <= p->g->ranks; r++) {
         bounds[r] = (d->bounds[r] + rows / 2) / rows * rows;
         if (bounds[r] > n || r == p->g->ranks) bounds[r] = n;
@@ -78,7 +76,7 @@ static int64_t *whole_blocks(planner *p, const distribution *d, int64_t n, int64
 /* Are there fewer blocks than ranks? Then some ranks would have no block. */
 static bool are_few(const planner *p, int64_t n, int64_t unit)
 {
-    return n * unit < (int64_t)REDUCE_UNIT * p->g->ranks;
+    return n * unit < (int64_t)REDUCE_BLOCK * p->g->ranks;
 }
 
 #define FEW_BYTES (1 << 20)
@@ -86,11 +84,8 @@ static bool are_few(const planner *p, int64_t n, int64_t unit)
 /* Makes every rank reduce all elements. Returns whether these are few. */
 static bool by_all(const planner *p, uint32_t i, spread *s)
 {
-    const node *x = operand_node(p, i, 0);
-    int64_t bytes = (int64_t)dtypes[x->type].bytes;
-    for (int a = 0; a < x->rank; a++) bytes *= x->size[a];
     s->at = s->need[0] = s->need[1] = replicated();
-    return bytes <= FEW_BYTES;
+    return node_bytes(operand_node(p, i, 0)) <= FEW_BYTES;
 }
 
 static bool have_one_shape(const node *x, const node *y)
@@ -102,13 +97,6 @@ static bool is_supported(const node *n, const node *x, uint32_t reduced, int axi
 {
     if (is_free(n, x)) return true;
     return (is_joined(n, x) || is_place((enum op)n->op)) && is_first(reduced, axis);
-}
-
-static bool has_other_axis(const planner *p, const node *x, uint32_t reduced)
-{
-    for (int a = 0; a < x->rank; a++)
-        if (!(reduced >> a & 1) && x->size[a] >= p->g->ranks) return true;
-    return false;
 }
 
 bool distribute_reduction(planner *p, uint32_t i, int axis)
@@ -123,7 +111,7 @@ bool distribute_reduction(planner *p, uint32_t i, int axis)
     if (d->axis != axis || !is_supported(n, x, reduced, axis)) return by_all(p, i, s);
     const bool ordered = is_joined(n, x), few = are_few(p, x->size[axis], unit_of(x, reduced, axis));
     if (ordered && few && by_all(p, i, s)) return true;
-    if (ordered && few && has_other_axis(p, x, reduced)) return false; /* reduce_rule then splits along it */
+    if (ordered && few && other_axis(p, x, reduced) >= 0) return false; /* reduce_rule then splits along it */
     int64_t *bounds = d->bounds;
     if (ordered) bounds = whole_blocks(p, d, x->size[axis], unit_of(x, reduced, axis));
     s->at = replicated();
@@ -146,12 +134,12 @@ typedef struct joining {
     shape result;    /* of the reduction, without the reduced axes */
 } joining;
 
-static node reduction_like(const joining *j, uint32_t axes, int keep)
+static node reduction_like(const joining *j, uint32_t axes)
 {
     node like = *j->n;
     like.flags = 0;
     like.site = j->b->site;
-    like.attr = (node_attributes){ .reduce = { (int32_t)axes, keep } };
+    like.attr = (node_attributes){ .reduce = { (int32_t)axes, 0 } };
     return like;
 }
 
@@ -188,14 +176,22 @@ static duet_expr shaped(const joining *j, duet_expr e)
 
 /* ---- in any order ---- */
 
+/* A reduction without the reduced axes. */
+static duet_expr own_result(const joining *j, const node *like, const duet_expr x[])
+{
+    int64_t size[DUET_RANK_MAX] = { 0 };
+    node again = *like;
+    again.rank = (uint8_t)j->result.rank;
+    memcpy(size, j->result.size, sizeof size);
+    return operator_again(&again, x, size);
+}
+
+/* The same of partial results, along their first axis. */
 static duet_expr reduce_first(const joining *j, const node *like, duet_expr e)
 {
     node again = *like;
-    again.rank = (uint8_t)j->result.rank;
-    again.attr = (node_attributes){ .reduce = { 1, 0 } };
-    int64_t size[DUET_RANK_MAX] = { 0 };
-    memcpy(size, j->result.size, sizeof size);
-    return operator_again(&again, &e, size);
+    again.attr.reduce.axes = 1;
+    return own_result(j, &again, &e);
 }
 
 static void count_ranks(const joining *j)
@@ -213,21 +209,12 @@ static duet_expr nothing(const joining *j, duet_expr like)
     return build_range(j->b, in_front(j, like, &j->result), 0, 0, 0);
 }
 
-static duet_expr own_result(const joining *j, const node *like, const duet_expr x[])
-{
-    int64_t size[DUET_RANK_MAX] = { 0 };
-    node again = *like;
-    again.rank = (uint8_t)j->result.rank;
-    memcpy(size, j->result.size, sizeof size);
-    return operator_again(&again, x, size);
-}
-
 /* The operator that reduces the partial results. Those of a dot product are added. */
 static enum op second_op(enum op op) { return op == OP_dot ? OP_sum : op; }
 
 static duet_expr join_free(const joining *j, const duet_expr x[])
 {
-    node like = reduction_like(j, j->reduced, 0);
+    node like = reduction_like(j, j->reduced);
     count_ranks(j);
     duet_expr own = own_result(j, &like, x);
     own = has_part(j) ? in_front(j, own, &j->result) : nothing(j, own);
@@ -239,7 +226,7 @@ static duet_expr join_free(const joining *j, const duet_expr x[])
 /* Gathers the index and the value of the extreme element of each rank, and chooses among these. */
 static duet_expr join_place(const joining *j, const duet_expr x[])
 {
-    node like = reduction_like(j, j->reduced, 0), value = like;
+    node like = reduction_like(j, j->reduced), value = like;
     value.op = j->n->op == OP_argmax ? OP_max : OP_min;
     value.type = j->x->type;
     count_ranks(j);
@@ -267,7 +254,7 @@ static int64_t subtree_at(int64_t at, int64_t end)
 
 static int64_t block_of(const joining *j, int64_t bound)
 {
-    return (bound * j->unit + REDUCE_UNIT - 1) / REDUCE_UNIT;
+    return (bound * j->unit + REDUCE_BLOCK - 1) / REDUCE_BLOCK;
 }
 
 static void count_subtrees(const joining *j)
@@ -303,15 +290,15 @@ static duet_expr own_subtrees(const joining *j, const duet_expr x[])
 {
     const int r = j->b->c->rank, last = j->result.rank;
     const int64_t first = j->bounds[r] * j->unit, upto = j->bounds[r + 1] * j->unit;
-    const node like = reduction_like(j, 1u << last, 0);
+    const node like = reduction_like(j, 1u << last);
     duet_expr lines[2], all = { 0 };
     for (int k = 0; k < j->arity; k++) lines[k] = as_lines(j, x[k]);
     const int64_t begin = block_of(j, j->bounds[r]), end = block_of(j, j->bounds[r + 1]);
     for (int64_t at = begin, n; at < end; at += n) {
         duet_expr part[2];
         n = subtree_at(at, end);
-        const int64_t from = at * REDUCE_UNIT - first,
-                      to = (at + n) * REDUCE_UNIT < upto ? (at + n) * REDUCE_UNIT : upto;
+        const int64_t from = at * REDUCE_BLOCK - first,
+                      to = (at + n) * REDUCE_BLOCK < upto ? (at + n) * REDUCE_BLOCK : upto;
         for (int k = 0; k < j->arity; k++)
             part[k] = from || to - first < upto - first ? build_range(j->b, lines[k], last, from, to - first)
                                                         : lines[k];

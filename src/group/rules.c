@@ -1,14 +1,9 @@
 /* rules.c - for each operator, how its result is distributed, from the distributions of its operands. */
-#include "distribute.h"
-#include "dtype.h"
-
-typedef bool rule(planner *p, uint32_t i, spread *s);
+#include "rules.h"
 
 static int arity_of(const node *n) { return op_infos[n->op].arity; }
-static bool is_split(const distribution *d) { return d->axis >= 0; }
 
-/* Every rank computes the result from all elements. */
-static bool everywhere(planner *p, uint32_t i, spread *s)
+bool everywhere(planner *p, uint32_t i, spread *s)
 {
     s->how = LOCAL;
     s->at = replicated();
@@ -28,13 +23,6 @@ static int axis_in(const node *n, const node *x, int a)
     return own < 0 || (x->size[own] == 1 && n->size[a] != 1) ? -1 : own;
 }
 
-static double count_of(const node *n)
-{
-    double count = 1;
-    for (int a = 0; a < n->rank; a++) count *= (double)n->size[a];
-    return count;
-}
-
 /* The split operand with the most elements that does not repeat along its split axis; -1: there is none. */
 static int leading_operand(const planner *p, uint32_t i, const node *n)
 {
@@ -43,7 +31,7 @@ static int leading_operand(const planner *p, uint32_t i, const node *n)
         const node *x = operand_node(p, i, k);
         const distribution *d = operand_at(p, i, k);
         if (!is_split(d) || axis_in(n, x, d->axis + n->rank - x->rank) < 0) continue;
-        if (lead < 0 || count_of(x) > count_of(operand_node(p, i, lead))) lead = k;
+        if (lead < 0 || node_count(x) > node_count(operand_node(p, i, lead))) lead = k;
     }
     return lead;
 }
@@ -73,16 +61,6 @@ static bool map_rule(planner *p, uint32_t i, spread *s)
 }
 
 /* ---- along axes ---- */
-
-/* The longest axis outside of the mask that has at least one element for each rank; -1: there is none. */
-static int other_axis(const planner *p, const node *x, uint32_t without)
-{
-    int best = -1;
-    for (int a = 0; a < x->rank; a++)
-        if (!(without >> a & 1) && x->size[a] >= p->g->ranks && (best < 0 || x->size[a] > x->size[best]))
-            best = a;
-    return best;
-}
 
 /* How to split operand k so that no axis of the mask is split: as it is, or along another axis. */
 static distribution cut_beside(planner *p, uint32_t i, int k, uint32_t axes)
@@ -114,7 +92,7 @@ static bool index_axis_rule(planner *p, uint32_t i, spread *s)
 {
     return beside_rule(p, i, s, 1u << p->nodes[i].attr.index.axis);
 }
-/* All axes that are long enough are transformed: those that are whole first, the cut one after an exchange. */
+/* If all long axes are transformed: first those that are not split, then, after an exchange, the split one. */
 static bool fourier_rule_of(planner *p, uint32_t i, spread *s)
 {
     const node *n = &p->nodes[i], *x = operand_node(p, i, 0);
@@ -132,7 +110,7 @@ static bool fourier_rule_of(planner *p, uint32_t i, spread *s)
     return s->at.bounds;
 }
 
-/* Along the cut axis, each rank finds the largest elements of its part. */
+/* Along the split axis, each rank finds the largest elements of its part. */
 static bool top_rule(planner *p, uint32_t i, spread *s)
 {
     const distribution *d = operand_at(p, i, 0);
@@ -209,103 +187,7 @@ static bool reduce_rule(planner *p, uint32_t i, spread *s)
     return true;
 }
 
-/* ---- products ---- */
-
-/* A way to compute a product: the split axes of the result and of each operand (-1: replicated). adds: the
- * results of the ranks are partial sums. */
-typedef struct product_way {
-    int result, left, right;
-    bool adds;
-    const int64_t *bounds;
-    double seconds;
-} product_way;
-
-static distribution way_need(const product_way *w, int axis)
-{
-    return axis < 0 ? replicated() : (distribution){ axis, (int64_t *)w->bounds };
-}
-
-static void weigh(const planner *p, uint32_t i, product_way w, product_way *best)
-{
-    const node *n = &p->nodes[i], *x = operand_node(p, i, 0), *y = operand_node(p, i, 1);
-    const distribution left = way_need(&w, w.left), right = way_need(&w, w.right);
-    const bool cut = w.left >= 0 || w.right >= 0;
-    w.seconds =
-        move_seconds(p, x, operand_at(p, i, 0), &left) + move_seconds(p, y, operand_at(p, i, 1), &right);
-    w.seconds += 2 * count_of(n) * (double)x->size[x->rank - 1] / rank_flops(p) / (cut ? p->g->ranks : 1);
-    if (w.adds) w.seconds += add_seconds(p, n);
-    if (w.seconds < best->seconds) *best = w;
-}
-
-/* The way to compute the product if axis a of operand k is split. */
-static product_way way_of_axis(const node *n, const node *x, const node *y, int k, int a)
-{
-    const node *own = k ? y : x, *other = k ? x : y;
-    const int contracted = k ? (y->rank > 1 ? y->rank - 2 : 0) : x->rank - 1,
-              rows = n->rank - (x->rank > 1) - (y->rank > 1);
-    product_way w = { -1, -1, -1, false, NULL, 0 };
-    if (a == contracted) {
-        w.left = x->rank - 1;
-        w.right = y->rank > 1 ? y->rank - 2 : 0;
-        w.adds = true;
-        return w;
-    }
-    *(k ? &w.right : &w.left) = a;
-    if (a >= own->rank - 2) {
-        w.result = k ? n->rank - 1 : rows;
-        return w;
-    }
-    w.result = a + rows - (own->rank - 2);
-    if (n->size[w.result] != own->size[a])
-        return (product_way){ -1, -1, -1, false, NULL, 0 }; /* it repeats */
-    const int matching = w.result - (rows - (other->rank - 2));
-    if (other->rank > 2 && matching >= 0 && other->size[matching] == own->size[a])
-        *(k ? &w.left : &w.right) = matching;
-    return w;
-}
-
-#define PANEL_ELEMENTS 4e6 /* a right operand of fewer elements is gathered as a whole */
-
-/* Must a large right operand be gathered, which is cut by rows? Then only the rows of one rank at a time are. */
-static bool goes_by_panels(const planner *p, uint32_t i, const product_way *w)
-{
-    const node *x = operand_node(p, i, 0), *y = operand_node(p, i, 1);
-    const duet_dtype type = (duet_dtype)p->nodes[i].type;
-    return x->rank == 2 && y->rank == 2 && w->left == 0 && w->right < 0 && !w->adds &&
-           operand_at(p, i, 1)->axis == 0 && count_of(y) >= PANEL_ELEMENTS && dtype_is_f32_or_f64(type);
-}
-
-static bool product_rule(planner *p, uint32_t i, spread *s)
-{
-    const node *n = &p->nodes[i], *x = operand_node(p, i, 0), *y = operand_node(p, i, 1);
-    product_way best = { -1, -1, -1, false, NULL, 1e300 };
-    const bool is_any = is_split(operand_at(p, i, 0)) || is_split(operand_at(p, i, 1));
-    weigh(p, i, (product_way){ -1, -1, -1, false, NULL, 0 }, &best);
-    for (int k = 0; k < 2; k++) {
-        const distribution *d = operand_at(p, i, k);
-        if (!is_split(d)) continue;
-        product_way w = way_of_axis(n, x, y, k, d->axis);
-        w.bounds = d->bounds;
-        weigh(p, i, w, &best);
-    }
-    if (best.left < 0 && best.right < 0) {
-        everywhere(p, i, s);
-        s->gathers &= is_any;
-        return true;
-    }
-    if (goes_by_panels(p, i, &best)) {
-        s->how = PANELS;
-        s->at = way_need(&best, best.result);
-        s->need[0] = way_need(&best, best.left);
-        s->need[1] = *operand_at(p, i, 1);
-        return true;
-    }
-    s->how = best.adds ? ADDED : LOCAL;
-    s->at = way_need(&best, best.adds ? -1 : best.result);
-    s->need[0] = way_need(&best, best.left);
-    s->need[1] = way_need(&best, best.right);
-    return true;
-}
+/* ---- images ---- */
 
 /* Images are split along axis 0, or replicated. */
 static distribution images_cut(planner *p, uint32_t i, int k)
@@ -451,19 +333,12 @@ static bool permute_rule(planner *p, uint32_t i, spread *s)
     return true;
 }
 
-static int64_t pair(const int32_t *words)
-{
-    int64_t x;
-    __builtin_memcpy(&x, words, sizeof x);
-    return x;
-}
-
 /* Along the split axis, each rank has the elements of the range that are in its part of x. */
 static bool range_rule(planner *p, uint32_t i, spread *s)
 {
     const node *n = &p->nodes[i];
     const distribution *d = operand_at(p, i, 0);
-    const int64_t start = pair(n->attr.range.start), by = pair(n->attr.range.step);
+    const int64_t start = pair_of_words(n->attr.range.start), by = pair_of_words(n->attr.range.step);
     if (!is_split(d)) return everywhere(p, i, s);
     s->need[0] = s->at = *d;
     if (d->axis != n->attr.range.axis) return true;

@@ -46,7 +46,7 @@ static duet_status gather_near(split *s, void *to)
 static duet_status gather_far(split *s, void *to, duet_status room)
 {
     communicator *c = &s->group->comm[0];
-    const distribution all = { -1, NULL };
+    const distribution all = replicated();
     void *from = NULL;
     step move = { .kernel = KERNEL_COLLECTIVE, .outs = 1, .ins = 1 };
     duet_status st = room;

@@ -1,17 +1,12 @@
-/* transforms.c - operators that every rank does in two steps, with one exchange between them: Fourier transforms
- * along the cut axis and others, the largest elements along the cut axis, and products of large matrices. */
+/* transforms.c - operators that every rank does in two steps, with an exchange between them: Fourier
+ * transforms along the split axis and others, the largest elements along the split axis, and products of
+ * large matrices. */
 #include "build.h"
 #include "operator_again.h"
+#include "status.h"
 #include <string.h>
 
-static shape shape_like(const node *n)
-{
-    shape s = { .rank = n->rank };
-    memcpy(s.size, n->size, sizeof s.size);
-    return s;
-}
-
-/* ---- Fourier transforms: along all axes but the cut one, then, cut along another axis, along that one ---- */
+/* ---- Fourier transforms: along the other axes first, then along the axis that was split ---- */
 
 static duet_expr transform(const builder *b, uint32_t i, enum op op, uint32_t axes, const shape *size,
                            duet_expr x)
@@ -32,14 +27,14 @@ duet_expr build_transform(builder *b, uint32_t i, duet_expr x)
     const node *n = &b->p->nodes[i];
     const distribution *from = &b->p->of[i].need[0], *to = &b->p->of[i].at;
     const int r = b->c->rank;
-    shape whole = shape_like(n), size;
+    shape whole = shape_of_node(n), size;
     whole.size[from->axis] = operand_node(b->p, i, 0)->size[from->axis];
     size = whole;
     size.size[from->axis] = from->bounds[r + 1] - from->bounds[r];
     const duet_expr first = transform(b, i, (enum op)n->op, ~(1u << from->axis), &size, x);
     const duet_expr turned =
         build_collective(b, COLLECTIVE_MOVE, first, (duet_dtype)n->type, &whole, from, to);
-    size = shape_like(n);
+    size = shape_of_node(n);
     size.size[to->axis] = to->bounds[r + 1] - to->bounds[r];
     const enum op op = n->op == OP_rfftn ? OP_fftn : (enum op)n->op;
     return transform(b, i, op, 1u << from->axis, &size, turned);
@@ -82,7 +77,7 @@ static duet_expr own_largest(const top *t, enum op op, duet_dtype type, int64_t 
 
 static duet_expr gather_top(const top *t, duet_dtype type, duet_expr x)
 {
-    const distribution from = { t->axis, t->bounds }, to = { -1, NULL };
+    const distribution from = { t->axis, t->bounds }, to = replicated();
     return build_collective(t->b, COLLECTIVE_MOVE, x, type, &t->whole, &from, &to);
 }
 
@@ -93,8 +88,8 @@ duet_expr build_top(builder *b, uint32_t i, duet_expr x)
     const duet_dtype type = (duet_dtype)operand_node(b->p, i, 0)->type;
     const int64_t k = n->attr.index.k;
     const int r = b->c->rank;
-    top t = { b, n, d->axis, bounds_new(&b->own), shape_like(n) };
-    if (!t.bounds) return formula_failed(DUET_NO_MEMORY);
+    top t = { b, n, d->axis, bounds_new(&b->own), shape_of_node(n) };
+    if (!t.bounds) return formula_failed(fail(DUET_NO_MEMORY, "no memory for a formula"));
     t.bounds[0] = 0;
     for (int p = 0; p < b->c->ranks; p++) {
         const int64_t own = d->bounds[p + 1] - d->bounds[p];
@@ -111,14 +106,14 @@ duet_expr build_top(builder *b, uint32_t i, duet_expr x)
                                    t.axis, b->site);
 }
 
-/* ---- x y, where x is cut by rows and y too: the rows of y that one rank has at a time ---- */
+/* ---- x y, where both are split by rows: the rows of y that one rank has at a time ---- */
 
 static duet_expr panel(builder *b, const node *y, const distribution *d, int owner, duet_expr own)
 {
-    shape whole = shape_like(y);
+    shape whole = shape_of_node(y);
     distribution from = { 0, bounds_new(&b->own) };
-    const distribution to = { -1, NULL };
-    if (!from.bounds) return formula_failed(DUET_NO_MEMORY);
+    const distribution to = replicated();
+    if (!from.bounds) return formula_failed(fail(DUET_NO_MEMORY, "no memory for a formula"));
     whole.size[0] = d->bounds[owner + 1] - d->bounds[owner];
     for (int r = 0; r <= b->c->ranks; r++) from.bounds[r] = r > owner ? whole.size[0] : 0;
     if (b->c->rank != owner) own = build_range(b, own, 0, 0, 0);

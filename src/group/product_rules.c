@@ -1,0 +1,96 @@
+/* product_rules.c - how a product is distributed: of the ways that the split axes of its operands allow, the
+ * one that is expected to be fastest. */
+#include "dtype.h"
+#include "rules.h"
+
+/* A way to compute a product: the split axes of the result and of each operand (-1: replicated). adds: the
+ * results of the ranks are partial sums. */
+typedef struct product_way {
+    int result, left, right;
+    bool adds;
+    const int64_t *bounds;
+    double seconds;
+} product_way;
+
+static distribution way_need(const product_way *w, int axis)
+{
+    return axis < 0 ? replicated() : (distribution){ axis, (int64_t *)w->bounds };
+}
+
+static void weigh(const planner *p, uint32_t i, product_way w, product_way *best)
+{
+    const node *n = &p->nodes[i], *x = operand_node(p, i, 0), *y = operand_node(p, i, 1);
+    const distribution left = way_need(&w, w.left), right = way_need(&w, w.right);
+    const bool cut = w.left >= 0 || w.right >= 0;
+    w.seconds =
+        move_seconds(p, x, operand_at(p, i, 0), &left) + move_seconds(p, y, operand_at(p, i, 1), &right);
+    w.seconds += 2 * node_count(n) * (double)x->size[x->rank - 1] / rank_flops(p) / (cut ? p->g->ranks : 1);
+    if (w.adds) w.seconds += add_seconds(p, n);
+    if (w.seconds < best->seconds) *best = w;
+}
+
+/* The way to compute the product if axis a of operand k is split. */
+static product_way way_of_axis(const node *n, const node *x, const node *y, int k, int a)
+{
+    const node *own = k ? y : x, *other = k ? x : y;
+    const int contracted = k ? (y->rank > 1 ? y->rank - 2 : 0) : x->rank - 1,
+              rows = n->rank - (x->rank > 1) - (y->rank > 1);
+    product_way w = { -1, -1, -1, false, NULL, 0 };
+    if (a == contracted) {
+        w.left = x->rank - 1;
+        w.right = y->rank > 1 ? y->rank - 2 : 0;
+        w.adds = true;
+        return w;
+    }
+    *(k ? &w.right : &w.left) = a;
+    if (a >= own->rank - 2) {
+        w.result = k ? n->rank - 1 : rows;
+        return w;
+    }
+    w.result = a + rows - (own->rank - 2);
+    if (n->size[w.result] != own->size[a])
+        return (product_way){ -1, -1, -1, false, NULL, 0 }; /* it repeats */
+    const int matching = w.result - (rows - (other->rank - 2));
+    if (other->rank > 2 && matching >= 0 && other->size[matching] == own->size[a])
+        *(k ? &w.left : &w.right) = matching;
+    return w;
+}
+
+#define PANEL_ELEMENTS 4e6 /* a smaller right operand is gathered as a whole */
+
+/* Must a large right operand be gathered, which is split by rows? Then the rows of one
+ * rank are gathered at a time. */
+static bool goes_by_panels(const planner *p, uint32_t i, const product_way *w)
+{
+    const node *x = operand_node(p, i, 0), *y = operand_node(p, i, 1);
+    const duet_dtype type = (duet_dtype)p->nodes[i].type;
+    return x->rank == 2 && y->rank == 2 && w->left == 0 && w->right < 0 && !w->adds &&
+           operand_at(p, i, 1)->axis == 0 && node_count(y) >= PANEL_ELEMENTS && dtype_is_f32_or_f64(type);
+}
+
+bool product_rule(planner *p, uint32_t i, spread *s)
+{
+    const node *n = &p->nodes[i], *x = operand_node(p, i, 0), *y = operand_node(p, i, 1);
+    product_way best = { -1, -1, -1, false, NULL, 1e300 };
+    weigh(p, i, (product_way){ -1, -1, -1, false, NULL, 0 }, &best);
+    for (int k = 0; k < 2; k++) {
+        const distribution *d = operand_at(p, i, k);
+        if (!is_split(d)) continue;
+        product_way w = way_of_axis(n, x, y, k, d->axis);
+        w.bounds = d->bounds;
+        weigh(p, i, w, &best);
+    }
+    if (best.left < 0 && best.right < 0) return everywhere(p, i, s);
+    if (goes_by_panels(p, i, &best)) {
+        s->how = PANELS;
+        s->at = way_need(&best, best.result);
+        s->need[0] = way_need(&best, best.left);
+        s->need[1] = *operand_at(p, i, 1);
+        return true;
+    }
+    s->how = best.adds ? ADDED : LOCAL;
+    s->at = way_need(&best, best.adds ? -1 : best.result);
+    s->need[0] = way_need(&best, best.left);
+    s->need[1] = way_need(&best, best.right);
+    return true;
+}

@@ -1,0 +1,16 @@
+/* rules.h - what the rules of operators share. */
+#ifndef RULES_H
+#define RULES_H
+
+#include "distribute.h"
+
+/* Sets *s for node i. false: out of memory */
+typedef bool rule(planner *p, uint32_t i, spread *s);
+
+/* Every rank computes the result from all elements. */
+rule everywhere;
+rule product_rule; /* product_rules.c */
+
+static inline bool is_split(const distribution *d) { return d->axis >= 0; }
+
+#endif
