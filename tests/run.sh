@@ -8,7 +8,7 @@
 #         --suite NAME       run this suite, and not all: cpu, fake, gpu, mpi, sources, examples or
 #                            bench; --gpu-check ignores it
 #         --without NAME     leave out this suite; twin: tests that have a twin with the fake CUDA, which
-#                            runs the same on the CPU
+#                            runs the same on the CPU; deaths: tests that kill processes many times
 #         --sanitize         use the address and undefined-behaviour sanitizers
 #         --sanitize thread  use the thread sanitizer, with clang and with libomp and its tool Archer.
 #                            gcc's libgomp does not report its barriers to the sanitizer, which

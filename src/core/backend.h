@@ -152,7 +152,8 @@ typedef struct step {
      * such a program, and the next step a product. Only the next step reads the result, as its input
      * joins - 1. The result is dense, and so is a program's output. See machine.run_joined */
     uint8_t joins;
-    int scratch; /* slot + 1 of memory that the plan gives to the step while it runs; 0: none */
+    bool overlaps; /* this is a collective step, and the next step does not need its result */
+    int scratch;   /* slot + 1 of memory that the plan gives to the step while it runs; 0: none */
     operand out[STEP_OUTPUTS], in[STEP_INPUTS];
     uint32_t num[STEP_NUMBERS]; /* indices into frame.num */
     attributes attr;            /* core/attributes.h */
@@ -351,13 +352,17 @@ typedef struct machine {
      *                  Errors: NO_DEVICE: the library is missing; DEVICE_ERROR; RANK_FAILED after `seconds`
      *     disconnect   ends it. failed: without waiting for other ranks
      *     link_check   RANK_FAILED or DEVICE_ERROR: an exchange has failed. OK: none has failed so far
-     *     link_info    prints a line about the library, and how these devices are connected */
+     *     link_info    prints a line about the library, and how these devices are connected
+     *     join         to be called after the last step of a plan with collective steps, also if one has
+     *                  failed: the queue waits for exchanges that run while it does other work. NULL:
+     *                  there are none */
     duet_status (*link_name)(char name[LINK_NAME]);
     duet_status (*connect)(int device, const char name[LINK_NAME], int rank, int ranks, double seconds,
                            void **link);
     void (*disconnect)(void *link, bool failed);
     duet_status (*link_check)(void *link);
     void (*link_info)(FILE *out, const int device[], int count);
+    duet_status (*join)(int device, int queue);
 } machine;
 
 static inline size_t step_scratch(const machine *m, const step *s) { return m->scratch ? m->scratch(s) : 0; }

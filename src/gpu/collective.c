@@ -3,7 +3,9 @@
 #include "communicator.h"
 #include "cuda_graph.h"
 #include "dtype.h"
+#include "graph_order.h"
 #include "link.h"
+#include "overlap.h"
 #include "scratch.h"
 #include "step_kinds.h"
 #include "thread.h"
@@ -20,6 +22,8 @@ typedef struct exchange {
     const char *in;
     char *out, *scratch;
     size_t each; /* bytes of an element */
+    link_uses uses;
+    bool overlaps; /* the queue does other work during the call: gpu/overlap.h */
 } exchange;
 
 /* ---- what a step does ---- */
@@ -308,9 +312,13 @@ static duet_status call_captured(const exchange *x)
 /* After the call was made, an error must not be NO_MEMORY, since the step would then run again. */
 static duet_status call_locked(const exchange *x)
 {
+    duet_status s = DUET_OK;
     if (gpu_queue_captures(x->q)) return call_captured(x);
     TRY(gpu_link_begin(x->link, x->q->stream, x->c->c->timeout));
-    const duet_status s = call(x, x->q->stream), ended = gpu_link_end(x->link, x->q->stream);
+    cudaStream_t stream = x->overlaps ? x->link->stream : x->q->stream;
+    if (x->overlaps) s = gpu_overlap_begin(x->q, x->link, &x->uses);
+    if (s == DUET_OK) s = call(x, stream);
+    const duet_status ended = gpu_link_end(x->link, stream);
     return s == DUET_OK ? half_written(ended) : s;
 }
 
@@ -349,6 +357,30 @@ static duet_status all_ready(const exchange *x, const step *s, duet_status own)
                               hash_step(x->c->signature, (uint64_t)s->attr.collective.sequence));
 }
 
+/* Only the call itself runs on the stream of the link. What follows it in this step would have to wait, and so
+ * would scratch memory that is released after the step. */
+static bool may_overlap(const exchange *x, const step *s)
+{
+    const enum form form = form_of(x->c);
+    if (!s->overlaps || gpu_queue_captures(x->q) || (gpu_collective_scratch(s) && !s->scratch)) return false;
+    if (form == EXCHANGE) return !boxes_bytes(x->c, x->c->receive, x->c->receives, &x->c->out);
+    return form != REDUCE_AND_COPY;
+}
+
+/* Waits for earlier calls: for all of them before a call on the queue, and if they are of another group.
+ * Otherwise only before work of the queue for this step. */
+static duet_status wait_for_calls(exchange *x, const step *s, const frame *f)
+{
+    const char *p = x->scratch;
+    x->overlaps = may_overlap(x, s);
+    x->uses = (link_uses){ .read = gpu_span_of(&s->in[0], f),
+                           .written = gpu_span_of(&s->out[0], f),
+                           .scratch = { p, p ? p + gpu_collective_scratch(s) : NULL } };
+    if (!x->q->exchanges) return DUET_OK;
+    if (!x->overlaps || x->q->exchanges != x->link) return gpu_overlap_end(x->q);
+    return form_of(x->c) == EXCHANGE || operand_bytes(s) ? gpu_overlap_wait(x->q, s, f) : DUET_OK;
+}
+
 static void count(const collective *c)
 {
     COUNT(exchanges);
@@ -366,13 +398,18 @@ duet_status gpu_collective(const step *s, const frame *f, queue *q)
                    f->data[s->in[0].slot],
                    f->data[s->out[0].slot],
                    NULL,
-                   dtypes[c->type].bytes };
+                   dtypes[c->type].bytes,
+                   { { NULL, NULL } },
+                   false };
     void *taken = NULL;
     duet_status r = DUET_OK;
     if (!x.link) return fail(DUET_UNSUPPORTED, "%s", gpu_collective_unsupported(s));
     if (s->scratch) x.scratch = f->data[s->scratch - 1];
     else if (bytes) r = scratch_acquire(q->device, bytes, q->index, &taken);
     if (taken) x.scratch = taken;
+    if (r == DUET_OK) r = wait_for_calls(&x, s, f);
+    if (r == DUET_OK) r = gpu_order_uses(q, x.scratch, bytes);
+    if (r == DUET_OK) r = gpu_order_uses(q, x.link, 1); /* calls have the same order on all ranks */
     if (r == DUET_OK) r = take_operand(&x, s);
     r = all_ready(&x, s, r);
     if (r == DUET_OK) r = run(&x);

@@ -6,6 +6,7 @@
 #include "graph_order.h"
 #include "kernels.h"
 #include "link.h"
+#include "overlap.h"
 #include "packed_cache.h"
 #include "recover.h"
 #include "run_joined.h"
@@ -73,6 +74,7 @@ static duet_status run_once(const step *s, const frame *f)
     ON_DEVICE(f->device);
     TRY(gpu_queue_open(f->device, f->queue, &q));
     if (gpu_queue_captures(q)) return capture(s, f, q);
+    if (s->kernel != KERNEL_COLLECTIVE) TRY(gpu_overlap_before(q, s, f));
     return run_on_queue(s, f, q);
 }
 
@@ -242,4 +244,5 @@ const machine gpu_machine = {
     .disconnect = gpu_disconnect,
     .link_check = gpu_link_check,
     .link_info = gpu_link_info,
+    .join = gpu_join,
 };

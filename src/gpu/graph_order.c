@@ -160,6 +160,7 @@ static bool is_known(const step *s)
 {
     if (s->math == DUET_MATH_SPLIT && kernels_splits(s)) return false;
     if (s->kernel == OP_matmul) return !is_int_gemm(s);
+    if (s->kernel == KERNEL_COLLECTIVE) return true;
     return gpu_kernel_of(s->kernel)->run == gpu_launch || (is_conv(s->kernel) && !kernels_unsupported(s));
 }
 

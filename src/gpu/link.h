@@ -8,9 +8,15 @@
 /* How many calls of a link may be unfinished. A further one waits for the first of them. */
 #define LINK_CALLS 32
 
-/* A call that other ranks take part in, between two events of its stream. */
+/* The memory of a call on the stream of the link. Empty for calls on other streams. */
+typedef struct link_uses {
+    span read, written, scratch;
+} link_uses;
+
+/* A call that other ranks take part in, between two events. */
 typedef struct link_call {
     cudaEvent_t begun, ended;
+    link_uses uses;
 } link_call;
 
 typedef struct gpu_link {
@@ -25,6 +31,9 @@ typedef struct gpu_link {
     link_call call[LINK_CALLS]; /* a ring */
     unsigned first, count;      /* the calls that may be unfinished */
     double since;               /* when the first of them was seen to have begun; 0: not yet */
+    cudaStream_t stream; /* of calls that run while the queue does other work; NULL: the card was lost */
+    cudaEvent_t joined;  /* recorded when the queue waits for all of them */
+    unsigned awaited;    /* the queue waits for the calls before this one */
 } gpu_link;
 
 /* Functions of core/backend.h. */

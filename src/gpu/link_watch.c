@@ -3,8 +3,18 @@
 #include "clock.h"
 #include <sched.h>
 
+/* The kernels of NCCL use few processors of the GPU. They get these before other work does. */
+static duet_status make_stream(gpu_link *l)
+{
+    int least, greatest;
+    TRY(CUDA(cudaDeviceGetStreamPriorityRange, &least, &greatest));
+    TRY(CUDA(cudaStreamCreateWithPriority, &l->stream, cudaStreamNonBlocking, greatest));
+    return CUDA(cudaEventCreateWithFlags, &l->joined, cudaEventDisableTiming);
+}
+
 duet_status watch_open(gpu_link *l)
 {
+    TRY(make_stream(l));
     for (link_call *c = l->call; c < l->call + LINK_CALLS; c++) {
         TRY(CUDA(cudaEventCreateWithFlags, &c->begun, cudaEventDisableTiming));
         TRY(CUDA(cudaEventCreateWithFlags, &c->ended, cudaEventDisableTiming));
@@ -21,6 +31,8 @@ void watch_forget(gpu_link *l)
 {
     for (link_call *c = l->call; c < l->call + LINK_CALLS; c++) *c = (link_call){ 0 };
     l->count = 0;
+    l->stream = NULL;
+    l->joined = NULL;
 }
 
 void watch_close(gpu_link *l)
@@ -29,19 +41,24 @@ void watch_close(gpu_link *l)
         destroy(c->begun);
         destroy(c->ended);
     }
+    destroy(l->joined);
+    if (l->stream && cudaStreamDestroy(l->stream) != cudaSuccess) (void)cudaGetLastError();
     watch_forget(l);
 }
 
 static link_call *call_at(gpu_link *l, unsigned i) { return &l->call[(l->first + i) % LINK_CALLS]; }
 
+link_call *watch_next(gpu_link *l) { return call_at(l, l->count); }
+
 duet_status watch_begin(gpu_link *l, cudaStream_t stream)
 {
-    return CUDA(cudaEventRecord, call_at(l, l->count)->begun, stream);
+    watch_next(l)->uses = (link_uses){ 0 };
+    return CUDA(cudaEventRecord, watch_next(l)->begun, stream);
 }
 
 duet_status watch_end(gpu_link *l, cudaStream_t stream)
 {
-    TRY(CUDA(cudaEventRecord, call_at(l, l->count)->ended, stream));
+    TRY(CUDA(cudaEventRecord, watch_next(l)->ended, stream));
     l->count++;
     return DUET_OK;
 }

@@ -6,10 +6,11 @@
 
 #include "link.h"
 
-duet_status watch_open(gpu_link *l); /* makes the events. If it fails, call watch_close */
+duet_status watch_open(gpu_link *l); /* makes the stream and the events. If it fails, call watch_close */
 void watch_close(gpu_link *l);
-void watch_forget(gpu_link *l); /* the events are gone with their card */
+void watch_forget(gpu_link *l); /* they are gone with their card */
 
+link_call *watch_next(gpu_link *l); /* the call between begin and end */
 duet_status watch_begin(gpu_link *l, cudaStream_t stream);
 duet_status watch_end(gpu_link *l, cudaStream_t stream);
 

@@ -27,6 +27,8 @@ typedef struct queue {
      * the stream was given to the user */
     const thread *user;
     span written; /* by the last work on the stream */
+    struct gpu_link
+        *exchanges; /* on the stream of this link, for which the queue may have to wait; or NULL */
     /* for the handles and blas_workspace, because threads may share a queue. Recursive, because a
      * capture holds it */
     pthread_mutex_t lock;

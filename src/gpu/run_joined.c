@@ -2,6 +2,7 @@
 #include "run_joined.h"
 #include "graph_order.h"
 #include "kernels.h"
+#include "overlap.h"
 #include "stack.h"
 #include "step_kinds.h"
 
@@ -64,7 +65,10 @@ static duet_status run(const step *s, const step *then, const frame *f, bool *do
     queue *q;
     ON_DEVICE(f->device);
     TRY(gpu_queue_open(f->device, f->queue, &q));
-    return (gpu_queue_captures(q) ? capture : launch)(s, then, f, q, done);
+    if (gpu_queue_captures(q)) return capture(s, then, f, q, done);
+    TRY(gpu_overlap_before(q, s, f));
+    TRY(gpu_overlap_before(q, then, f));
+    return launch(s, then, f, q, done);
 }
 
 /* If memory runs out, returns OK with *done false: the caller then runs the two steps separately. */

@@ -31,6 +31,10 @@ typedef struct builder {
 bool build_begin(builder *b, const planner *p, communicator *c, int index);
 void build_end(builder *b);
 
+/* Sets order to the nodes of p in the order in which build_node is to be called, which is the same on all
+ * ranks. false: no host memory */
+bool build_order(const planner *p, uint32_t *order);
+
 /* Sets b->value[i] from those of the operands. A failure is a failed formula. */
 duet_status build_node(builder *b, uint32_t i);
 

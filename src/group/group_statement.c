@@ -1,6 +1,7 @@
 /* group_statement.c - runs a statement with matrices on a group. Each rank builds its own formulas, with
  * collective steps where it needs elements of other ranks, and evaluates them like other formulas. */
 #include "group_statement.h"
+#include "build.h"
 #include "copy_strided.h"
 #include "deferred.h"
 #include "rank_statement.h"
@@ -248,12 +249,15 @@ static duet_status prepare(group_run_of *r, node *nodes, uint32_t count)
     r->nodes = nodes;
     r->gathered = calloc(count, sizeof(duet_matrix *));
     r->dest = calloc((size_t)r->count + 1, sizeof *r->dest);
-    if (!r->gathered || !r->dest || !planner_begin(&r->p, r->g, nodes, count))
+    r->order = malloc(count * sizeof *r->order);
+    if (!r->gathered || !r->dest || !r->order || !planner_begin(&r->p, r->g, nodes, count))
         return fail(DUET_NO_MEMORY, "no memory for a formula of %u nodes", count);
     TRY(deferred_flush());
     TRY(ready_parts(r));
     TRY(distribute_nodes(r));
     for (int k = 0; k < r->count; k++) TRY(distribute_dest(r, k));
+    if (!build_order(&r->p, r->order))
+        return fail(DUET_NO_MEMORY, "no memory for a formula of %u nodes", count);
     return DUET_OK;
 }
 
@@ -264,6 +268,7 @@ static void end_run(group_run_of *r, duet_status s)
     free_all(r->result, r->result ? (size_t)(r->count * r->g->near) : 0);
     free_all(r->gathered, r->gathered ? r->p.count : 0);
     planner_end(&r->p);
+    free(r->order);
     free(r->dest);
     if (s != DUET_OK) error_put_back(&why);
 }

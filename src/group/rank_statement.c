@@ -24,7 +24,7 @@ static duet_matrix *destination_view(const group_run_of *r, builder *b, int k)
 
 static duet_status build_statements(const group_run_of *r, builder *b, duet_assignment *a)
 {
-    for (uint32_t i = 0; i < r->p.count; i++) TRY(build_node(b, i));
+    for (uint32_t i = 0; i < r->p.count; i++) TRY(build_node(b, r->order[i]));
     b->site = r->site;
     for (int k = 0; k < r->count; k++) {
         const distribution want = destination_needs(r, k);

@@ -14,6 +14,7 @@ typedef struct group_run_of {
     int count;
     planner p;
     node *nodes;
+    uint32_t *order;        /* of the nodes: build_order */
     duet_matrix **gathered; /* by node: a copy of a view whose elements had to be gathered; or NULL */
     distribution *dest;     /* of each destination */
     duet_matrix **result;   /* the copy of destination k for rank `index`, at [k * near + index]; or NULL */

@@ -350,7 +350,7 @@ duet_status lower(lowering *l)
     assign_passes(l);
     for (int i = 0; i < l->g->roots && !l->failed; i++)
         if (l->g->root[i] >= 0 && l->job_of[l->g->root[i]] < 0) schedule(l, l->g->root[i]);
-    if (!l->failed) l->failed = !jobs_order(l) || !jobs_use_checkpoints(l);
+    if (!l->failed) l->failed = !jobs_order(l) || !jobs_overlap(l) || !jobs_use_checkpoints(l);
     return lowering_status(l);
 }
 

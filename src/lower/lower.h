@@ -111,9 +111,11 @@ duet_status lower_copy(lowering *l,
                        int dest); /* copy a root that was computed elsewhere to its destination */
 void lower_free(lowering *l);
 
-/* order.c, recompute.c: order the jobs so that few temporaries live at once; compute values again that need
- * not be kept because of checkpoints. false: no host memory. */
+/* order.c, overlap.c, recompute.c: order the jobs so that few temporaries live at once; then so that others
+ * run while ranks exchange elements; compute values again that need not be kept because of checkpoints.
+ * false: no host memory. */
 bool jobs_order(lowering *l);
+bool jobs_overlap(lowering *l);
 bool jobs_use_checkpoints(lowering *l);
 
 /* duplicate.c: let passes compute values for themselves where that is faster. *any: are there such values?

@@ -131,6 +131,7 @@ static void print_step(printer *a, int i)
     }
     const char *algorithm = a->p->machine->algorithm(s);
     if (algorithm) fprintf(out, "; %s", algorithm);
+    if (s->overlaps) fprintf(out, "; the next steps run meanwhile");
     if (joins_next(a->p, i) && !(i > 0 && joins_next(a->p, i - 1)))
         fprintf(out, "; with machine code, also computes step %d", i + 2);
     if (s->nums && s->kernel != KERNEL_PROGRAM) print_count(out, s->nums, "number");

@@ -1,6 +1,6 @@
 /* joins.c - finds steps whose result only the next step reads: products and convolutions before an
  * element-wise program, and such programs before a product. A machine may compute both in one kernel
- * (machine.run_joined). */
+ * (machine.run_joined). Also finds collective steps whose result the next step does not need. */
 #include "dtype.h"
 #include "plan.h"
 
@@ -8,6 +8,13 @@ static bool reads(const plan *p, const step *s, int slot)
 {
     bool found = false;
     for (int k = 0; k < s->ins; k++) found |= plan_base_slot(p, s->in[k].slot) == slot;
+    return found;
+}
+
+static bool writes(const plan *p, const step *s, int slot)
+{
+    bool found = false;
+    for (int k = 0; k < s->outs; k++) found |= plan_base_slot(p, s->out[k].slot) == slot;
     return found;
 }
 
@@ -91,8 +98,19 @@ static bool is_for_next(const plan *p, int i)
            (plan_is_temporary(p, slot) && !plan_reads_later(p, i + 2, slot));
 }
 
+/* Marks the collective steps that need not be waited for at once. */
+static void find_overlaps(plan *p)
+{
+    for (int i = 0; i + 1 < p->count && p->collects && p->machine->join; i++) {
+        step *s = &p->steps[i];
+        const int slot = plan_base_slot(p, s->out[0].slot);
+        s->overlaps = kernel_is_collective(s->kernel) && !reads(p, s + 1, slot) && !writes(p, s + 1, slot);
+    }
+}
+
 void plan_find_joins(plan *p)
 {
+    find_overlaps(p);
     for (int i = 0; i + 1 < p->count && p->machine->run_joined; i++) {
         step *s = &p->steps[i];
         if ((is_followed(s) || is_before_product(s)) && is_for_next(p, i))

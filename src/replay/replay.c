@@ -277,6 +277,7 @@ duet_status replay_steps(const duet_recording *r, const segment *g, const record
     plan_bind_derived(p, e->data);
     int done = 0;
     while (done < p->count && s == DUET_OK) s = plan_step(p, &f, &done);
+    s = plan_join(p, &f, s);
     plan_release_temporaries(p, e->data, queue, taken);
     if (likely(s == DUET_OK)) return s;
     return plan_wrote_before(p, done) ? error_becomes(DUET_DEVICE_ERROR) : s;

@@ -209,7 +209,18 @@ duet_status plan_step(const plan *p, const frame *f, int *done)
     return DUET_OK;
 }
 
-duet_status plan_steps(const plan *p, const frame *f, int *done)
+duet_status plan_join(const plan *p, const frame *f, duet_status s)
+{
+    error_text before;
+    if (likely(!p->collects) || !p->machine->join) return s;
+    error_keep(&before);
+    const duet_status joined = p->machine->join(f->device, f->queue);
+    if (s == DUET_OK) return joined;
+    error_put_back(&before);
+    return s;
+}
+
+static duet_status run_all(const plan *p, const frame *f, int *done)
 {
     *done = 0;
     for (int i = p->first_sure; i < p->count; i++) TRY(p->machine->make_sure(&p->steps[i], p->device));
@@ -220,6 +231,11 @@ duet_status plan_steps(const plan *p, const frame *f, int *done)
         TRY(plan_step(p, f, done));
     }
     return DUET_OK;
+}
+
+duet_status plan_steps(const plan *p, const frame *f, int *done)
+{
+    return plan_join(p, f, run_all(p, f, done));
 }
 
 static duet_status run_steps(run *r)

@@ -15,6 +15,8 @@ duet_status plan_run_once(const plan *p, const statement *s);
  * with it if both run as one kernel. It adds the number of steps to *done. */
 duet_status plan_step(const plan *p, const frame *f, int *done);
 duet_status plan_steps(const plan *p, const frame *f, int *done); /* *done: how many steps succeeded */
+/* To be called after the last plan_step, with the status of the steps, which it returns: see machine.join. */
+duet_status plan_join(const plan *p, const frame *f, duet_status s);
 void plan_numbers(const plan *p, const formula *f, double *num);
 bool plan_has_numbers(const plan *p, const formula *f, const double *num); /* equal bit for bit? */
 /* *taken: how many temporaries must be released, also after a failure. */

@@ -648,6 +648,30 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
     return flags == cudaStreamNonBlocking ? cudaSuccess : fake_error(cudaErrorInvalidValue);
 }
 
+enum { GREATEST_PRIORITY = -5 };
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned int flags, int priority)
+{
+    return priority == GREATEST_PRIORITY ? cudaStreamCreateWithFlags(stream, flags)
+                                         : fake_error(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    ENTER(cudaErrorUnknown);
+    *least = 0;
+    *greatest = GREATEST_PRIORITY;
+    return cudaSuccess;
+}
+
+/* Other streams may still wait for its work, so the structure stays. */
+cudaError_t cudaStreamDestroy(cudaStream_t s)
+{
+    ENTER(cudaErrorUnknown);
+    if (!s || s->device != device) return fake_error(cudaErrorInvalidResourceHandle);
+    LOCKED((fake_run_all(), s->device = s->done == s->queued ? -1 : s->device));
+    return cudaSuccess;
+}
+
 static cudaStream_t default_streams[FAKE_CARDS]
                                    [2]; /* the legacy one, and the one per thread: of one thread */
 

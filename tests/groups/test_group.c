@@ -6,6 +6,7 @@
 #include "group_cases.h"
 #include "group_nested.h"
 #include "group_traffic.h"
+#include "group_training.h"
 #include "quick.h"
 #ifdef FAKE_CUDA
 #include "fake_cuda.h"
@@ -21,6 +22,9 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     tap_point(name);
     for (int64_t i = 0; i < count; i++) run_nested(g, seed + (uint64_t)i);
     snprintf(name, sizeof name, "lists of nested formulas on %d %s", ranks, what);
+    tap_point(name);
+    for (int64_t i = 0; i < count; i++) run_training(g, seed + (uint64_t)i, ranks > 1 && strstr(what, "GPU"));
+    snprintf(name, sizeof name, "training on %d %s", ranks, what);
     tap_point(name);
     traffic_of(g);
     snprintf(name, sizeof name, "bytes sent by %d %s", ranks, what);
