@@ -29,6 +29,8 @@ static duet_status run_steps(ranks *all, int rank, void *arg)
     duet_status s = DUET_OK;
     for (int i = 0; s == DUET_OK && i < STEPS; i++) s = open_trial(&t[i], rank);
     for (int i = 0; s == DUET_OK && i < STEPS; i++) s = run_trial(&t[i], rank);
+    const duet_status joined = gpu_machine.join(DEFAULT_GPU + rank, 0);
+    if (s == DUET_OK) s = joined;
     for (int i = 0; s == DUET_OK && i < STEPS; i++) s = fetch_result(&t[i], rank);
     for (int i = 0; i < STEPS; i++) close_trial(&t[i], rank);
     return s;
@@ -39,7 +41,10 @@ static void random_steps(ranks *all, int trials)
     static trial t[STEPS];
     for (int i = 0; i < trials && !tap_failures; i++) {
         memset(t, 0, sizeof t);
-        for (int k = 0; k < STEPS; k++) random_trial(&t[k], all);
+        for (int k = 0; k < STEPS; k++) {
+            random_trial(&t[k], all);
+            t[k].overlaps = chance(50);
+        }
         on_ranks(all, run_steps, t);
         const bool ran = all_ran(all, trial_text(&t[0]));
         for (int k = 0; k < STEPS; k++) {

@@ -146,6 +146,7 @@ typedef struct trial {
     char *in[RANKS_MOST], *want[RANKS_MOST], *got[RANKS_MOST]; /* local arrays on the host */
     void *device[RANKS_MOST][3];                               /* out, in, scratch */
     bool scratch;                                              /* the step gets its scratch memory */
+    bool overlaps; /* step.overlaps. Join the queue after the last step */
 } trial;
 
 /* Sums of these numbers are exact; sums of integers may wrap. */
@@ -274,6 +275,7 @@ static step step_of(const trial *t, int rank)
                .out = { { .slot = 0 } },
                .in = { { .slot = 1 } },
                .attr.collective = { c->id, c->id },
+               .overlaps = t->overlaps,
                .scratch = t->scratch ? 3 : 0 };
     layout_dense(&s.out[0].at, c->type, c->out.rank, c->out.size);
     layout_dense(&s.in[0].at, c->type, c->in.rank, c->in.size);
