@@ -29,11 +29,12 @@ typedef struct gpu_link {
     bool broken;          /* and then the reason: */
     char why[600];
     link_call call[LINK_CALLS]; /* a ring */
-    unsigned first, count;      /* the calls that may be unfinished */
+    uint64_t first;             /* the number of the first call that may be unfinished, */
+    unsigned count;             /* and how many there are */
     double since;               /* when the first of them was seen to have begun; 0: not yet */
     cudaStream_t stream; /* of calls that run while the queue does other work; NULL: the card was lost */
     cudaEvent_t joined;  /* recorded when the queue waits for all of them */
-    unsigned awaited;    /* the queue waits for the calls before this one */
+    uint64_t awaited;    /* the queue waits for the calls with smaller numbers */
 } gpu_link;
 
 /* Functions of core/backend.h. */
