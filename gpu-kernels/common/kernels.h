@@ -48,6 +48,7 @@ typedef struct index_report {
 typedef struct span {
     const char *first, *end;
 } span;
+static inline bool spans_meet(span a, span b) { return a.first < b.end && b.first < a.end; }
 typedef struct workspace {
     void *scratch;
     uint32_t *counters;

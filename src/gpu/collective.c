@@ -357,25 +357,25 @@ static duet_status all_ready(const exchange *x, const step *s, duet_status own)
                               hash_step(x->c->signature, (uint64_t)s->attr.collective.sequence));
 }
 
-/* Only the call itself runs on the stream of the link. What follows it in this step would have to wait, and so
- * would scratch memory that is released after the step. */
-static bool may_overlap(const exchange *x, const step *s)
+/* Only the call itself runs on the stream of the link. What follows it in this step would have to wait, and
+ * so would scratch memory that is released after the step. */
+static bool may_overlap(const exchange *x, const step *s, size_t scratch)
 {
     const enum form form = form_of(x->c);
-    if (!s->overlaps || gpu_queue_captures(x->q) || (gpu_collective_scratch(s) && !s->scratch)) return false;
+    if (!s->overlaps || gpu_queue_captures(x->q) || (scratch && !s->scratch)) return false;
     if (form == EXCHANGE) return !boxes_bytes(x->c, x->c->receive, x->c->receives, &x->c->out);
     return form != REDUCE_AND_COPY;
 }
 
 /* Waits for earlier calls: for all of them before a call on the queue, and if they are of another group.
  * Otherwise only before work of the queue for this step. */
-static duet_status wait_for_calls(exchange *x, const step *s, const frame *f)
+static duet_status wait_for_calls(exchange *x, const step *s, const frame *f, size_t scratch)
 {
     const char *p = x->scratch;
-    x->overlaps = may_overlap(x, s);
+    x->overlaps = may_overlap(x, s, scratch);
     x->uses = (link_uses){ .read = gpu_span_of(&s->in[0], f),
                            .written = gpu_span_of(&s->out[0], f),
-                           .scratch = { p, p ? p + gpu_collective_scratch(s) : NULL } };
+                           .scratch = { p, p ? p + scratch : NULL } };
     if (!x->q->exchanges) return DUET_OK;
     if (!x->overlaps || x->q->exchanges != x->link) return gpu_overlap_end(x->q);
     return form_of(x->c) == EXCHANGE || operand_bytes(s) ? gpu_overlap_wait(x->q, s, f) : DUET_OK;
@@ -407,7 +407,7 @@ duet_status gpu_collective(const step *s, const frame *f, queue *q)
     if (s->scratch) x.scratch = f->data[s->scratch - 1];
     else if (bytes) r = scratch_acquire(q->device, bytes, q->index, &taken);
     if (taken) x.scratch = taken;
-    if (r == DUET_OK) r = wait_for_calls(&x, s, f);
+    if (r == DUET_OK) r = wait_for_calls(&x, s, f, bytes);
     if (r == DUET_OK) r = gpu_order_uses(q, x.scratch, bytes);
     if (r == DUET_OK) r = gpu_order_uses(q, x.link, 1); /* calls have the same order on all ranks */
     if (r == DUET_OK) r = take_operand(&x, s);

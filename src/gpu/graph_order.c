@@ -140,7 +140,7 @@ static int only_step(const step_set *s, int steps)
 
 static bool conflict(const use *a, const use *b)
 {
-    return (a->writes || b->writes) && a->at.first < b->at.end && b->at.first < a->at.end;
+    return (a->writes || b->writes) && spans_meet(a->at, b->at);
 }
 
 static duet_status add_use(graph_order *o, span at, bool writes, step_set *direct)

@@ -46,19 +46,17 @@ void watch_close(gpu_link *l)
     watch_forget(l);
 }
 
-static link_call *call_at(gpu_link *l, unsigned i) { return &l->call[(l->first + i) % LINK_CALLS]; }
-
-link_call *watch_next(gpu_link *l) { return call_at(l, l->count); }
+link_call *watch_call(gpu_link *l, unsigned i) { return &l->call[(l->first + i) % LINK_CALLS]; }
 
 duet_status watch_begin(gpu_link *l, cudaStream_t stream)
 {
-    watch_next(l)->uses = (link_uses){ 0 };
-    return CUDA(cudaEventRecord, watch_next(l)->begun, stream);
+    watch_call(l, l->count)->uses = (link_uses){ 0 };
+    return CUDA(cudaEventRecord, watch_call(l, l->count)->begun, stream);
 }
 
 duet_status watch_end(gpu_link *l, cudaStream_t stream)
 {
-    TRY(CUDA(cudaEventRecord, watch_next(l)->ended, stream));
+    TRY(CUDA(cudaEventRecord, watch_call(l, l->count)->ended, stream));
     l->count++;
     return DUET_OK;
 }
@@ -73,7 +71,7 @@ static bool has_happened(cudaEvent_t e)
 
 static void drop_ended(gpu_link *l)
 {
-    while (l->count && has_happened(call_at(l, 0)->ended)) {
+    while (l->count && has_happened(watch_call(l, 0)->ended)) {
         l->first++;
         l->count--;
         l->since = 0;
@@ -90,7 +88,7 @@ bool watch_is_full(gpu_link *l)
 bool watch_expired(gpu_link *l)
 {
     drop_ended(l);
-    if (!l->count || !has_happened(call_at(l, 0)->begun)) return false;
+    if (!l->count || !has_happened(watch_call(l, 0)->begun)) return false;
     const double now = clock_now();
     if (l->since <= 0) l->since = now;
     return now - l->since > l->seconds;

@@ -10,7 +10,7 @@ duet_status watch_open(gpu_link *l); /* makes the stream and the events. If it f
 void watch_close(gpu_link *l);
 void watch_forget(gpu_link *l); /* they are gone with their card */
 
-link_call *watch_next(gpu_link *l); /* the call between begin and end */
+link_call *watch_call(gpu_link *l, unsigned i); /* call i of those that may be unfinished */
 duet_status watch_begin(gpu_link *l, cudaStream_t stream);
 duet_status watch_end(gpu_link *l, cudaStream_t stream);
 

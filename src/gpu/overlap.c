@@ -4,17 +4,15 @@
 
 duet_status gpu_overlap_begin(queue *q, gpu_link *l, const link_uses *uses)
 {
-    link_call *c = watch_next(l);
+    link_call *c = watch_call(l, l->count); /* the one between begin and end */
     c->uses = *uses;
     q->exchanges = l;
     return CUDA(cudaStreamWaitEvent, l->stream, c->begun, 0);
 }
 
-static bool meet(span a, span b) { return a.first < b.end && b.first < a.end; }
-
 static bool conflict(const link_uses *c, span at, bool writes)
 {
-    return meet(c->written, at) || meet(c->scratch, at) || (writes && meet(c->read, at));
+    return spans_meet(c->written, at) || spans_meet(c->scratch, at) || (writes && spans_meet(c->read, at));
 }
 
 /* The memory that the plan gives to the step while it runs. */
@@ -38,7 +36,7 @@ static bool must_wait(const link_uses *c, const step *s, const frame *f)
 static duet_status wait_for_last(queue *q, gpu_link *l, const step *s, const frame *f)
 {
     for (unsigned i = l->count; i-- > 0 && l->first + i >= l->awaited;) {
-        const link_call *c = &l->call[(l->first + i) % LINK_CALLS];
+        const link_call *c = watch_call(l, i);
         if (!must_wait(&c->uses, s, f)) continue;
         l->awaited = l->first + i + 1;
         gpu_queue_wrote_anything(q);

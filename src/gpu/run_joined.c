@@ -11,10 +11,7 @@ static bool overwrites_operands(const step *s, const step *then, const frame *f)
 {
     const span out = gpu_span_of(&then->out[0], f);
     bool overwrites = false;
-    for (int k = 0; k < s->ins; k++) {
-        const span in = gpu_span_of(&s->in[k], f);
-        overwrites |= in.first < out.end && out.first < in.end;
-    }
+    for (int k = 0; k < s->ins; k++) overwrites |= spans_meet(gpu_span_of(&s->in[k], f), out);
     return overwrites;
 }
 

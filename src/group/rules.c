@@ -92,7 +92,8 @@ static bool index_axis_rule(planner *p, uint32_t i, spread *s)
 {
     return beside_rule(p, i, s, 1u << p->nodes[i].attr.index.axis);
 }
-/* If all long axes are transformed: first those that are not split, then, after an exchange, the split one. */
+/* If all long axes are transformed: first those that are not split, then, after an exchange, the split
+ * one. */
 static bool fourier_rule_of(planner *p, uint32_t i, spread *s)
 {
     const node *n = &p->nodes[i], *x = operand_node(p, i, 0);

@@ -79,3 +79,18 @@ void number_jobs(lowering *l)
         for (int k = 0; k < l->jobs[j].outs; k++)
             if (l->jobs[j].out[k] >= 0) l->job_of[l->jobs[j].out[k]] = j;
 }
+
+job *jobs_in_order(const lowering *l, const int *order)
+{
+    job *jobs = malloc((size_t)l->count * sizeof *jobs);
+    for (int i = 0; jobs && i < l->count; i++) jobs[i] = l->jobs[order[i]];
+    return jobs;
+}
+
+void jobs_replace(lowering *l, job *jobs)
+{
+    free(l->jobs);
+    l->jobs = jobs;
+    l->capacity = l->count;
+    number_jobs(l);
+}

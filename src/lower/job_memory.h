@@ -31,4 +31,10 @@ size_t most_temporary_bytes(const lowering *l);
 /* Sets job_of for all results of jobs. */
 void number_jobs(lowering *l);
 
+/* A copy of the jobs in another order. NULL: no host memory */
+job *jobs_in_order(const lowering *l, const int *order);
+
+/* Frees the jobs; these, of the same number, are those of l. */
+void jobs_replace(lowering *l, job *jobs);
+
 #endif

@@ -3,7 +3,6 @@
  * runs as soon as its operands are there. */
 #include "job_memory.h"
 #include <stdlib.h>
-#include <string.h>
 
 #define ORDERED_MAX 4096 /* more jobs keep their order, because the search takes quadratic time */
 
@@ -121,22 +120,17 @@ static void order_jobs(orderer *o)
     }
 }
 
-/* Copies the jobs in the new order, if they then need less memory. */
+/* Takes the new order, if the jobs then need less memory. */
 static bool take_order(lowering *l, const int *order)
 {
-    job *jobs = malloc((size_t)l->count * sizeof *jobs), *before = l->jobs;
+    job *ordered = jobs_in_order(l, order), *before = l->jobs;
     const size_t most = most_temporary_bytes(l);
-    if (!jobs) return false;
-    for (int i = 0; i < l->count; i++) jobs[i] = before[order[i]];
-    l->jobs = jobs;
-    if (most_temporary_bytes(l) < most) {
-        l->capacity = l->count;
-        jobs = before;
-    } else {
-        l->jobs = before;
-    }
-    free(jobs);
-    number_jobs(l);
+    if (!ordered) return false;
+    l->jobs = ordered;
+    const bool less = most_temporary_bytes(l) < most;
+    l->jobs = before;
+    if (less) jobs_replace(l, ordered);
+    else free(ordered);
     return true;
 }
 

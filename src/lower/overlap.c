@@ -6,7 +6,6 @@
 #include "job_memory.h"
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define OVERLAPPED_MAX 1024 /* more jobs keep their order, because the search takes quadratic time */
 
@@ -93,17 +92,6 @@ static void order_jobs(overlapper *o)
     }
 }
 
-static bool take_order(lowering *l, const int *order)
-{
-    job *before = malloc((size_t)l->count * sizeof *before);
-    if (!before) return false;
-    memcpy(before, l->jobs, (size_t)l->count * sizeof *before);
-    for (int i = 0; i < l->count; i++) l->jobs[i] = before[order[i]];
-    free(before);
-    number_jobs(l);
-    return true;
-}
-
 static bool has_collective(const lowering *l)
 {
     for (int j = 0; j < l->count; j++)
@@ -126,7 +114,9 @@ bool jobs_overlap(lowering *l)
         o.may_fail = flags + jobs;
         find_dependences(&o);
         order_jobs(&o);
-        ok = take_order(l, o.order);
+        job *ordered = jobs_in_order(l, o.order);
+        if (ordered) jobs_replace(l, ordered);
+        ok = ordered;
     }
     free(numbers);
     free(flags);

@@ -11,13 +11,6 @@ static bool reads(const plan *p, const step *s, int slot)
     return found;
 }
 
-static bool writes(const plan *p, const step *s, int slot)
-{
-    bool found = false;
-    for (int k = 0; k < s->outs; k++) found |= plan_base_slot(p, s->out[k].slot) == slot;
-    return found;
-}
-
 bool plan_reads_later(const plan *p, int first, int slot)
 {
     for (int i = first; i < p->count; i++) {
@@ -104,7 +97,7 @@ static void find_overlaps(plan *p)
     for (int i = 0; i + 1 < p->count && p->collects && p->machine->join; i++) {
         step *s = &p->steps[i];
         const int slot = plan_base_slot(p, s->out[0].slot);
-        s->overlaps = kernel_is_collective(s->kernel) && !reads(p, s + 1, slot) && !writes(p, s + 1, slot);
+        s->overlaps = kernel_is_collective(s->kernel) && !reads(p, s + 1, slot);
     }
 }
 

@@ -213,9 +213,9 @@ duet_status plan_join(const plan *p, const frame *f, duet_status s)
 {
     error_text before;
     if (likely(!p->collects) || !p->machine->join) return s;
+    if (s == DUET_OK) return p->machine->join(f->device, f->queue);
     error_keep(&before);
-    const duet_status joined = p->machine->join(f->device, f->queue);
-    if (s == DUET_OK) return joined;
+    (void)p->machine->join(f->device, f->queue);
     error_put_back(&before);
     return s;
 }
