@@ -65,8 +65,8 @@ test_cmake() { # shared|static COMMAND - COMMAND runs the program
 test_mpi() { # groups of MPI processes
     if [ ! -e "$libdir/libduet-mpi.so" ]; then
         skip 'pkg-config, duet-mpi' 'not installed'
-    elif ! nm -D "$libdir/libduet.so" | grep -q ' T duet_group_connect'; then
-        skip 'pkg-config, duet-mpi' 'libduet has no groups yet'
+    elif ! command -v pkg-config >/dev/null; then
+        skip 'pkg-config, duet-mpi' 'no pkg-config'
     else
         program=$top/tests/packages/program_mpi.c
         # shellcheck disable=SC2046 # flags are words
