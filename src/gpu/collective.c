@@ -374,7 +374,7 @@ static duet_status wait_for_calls(exchange *x, const step *s, const frame *f, si
     const char *p = x->scratch;
     x->overlaps = may_overlap(x, s, scratch);
     x->uses = (link_uses){ .read = gpu_span_of(&s->in[0], f),
-                           .written = gpu_span_of(&s->out[0], f),
+                           .written = gpu_span_of_result(s, 0, f),
                            .scratch = { p, p ? p + scratch : NULL } };
     if (!x->q->exchanges) return DUET_OK;
     if (!x->overlaps || x->q->exchanges != x->link) return gpu_overlap_end(x->q);

@@ -167,7 +167,7 @@ static bool is_known(const step *s)
 static duet_status add_uses(graph_order *o, const step *s, const frame *f, step_set *direct)
 {
     if (!is_known(s)) return add_use(o, all_memory, true, direct);
-    for (int i = 0; i < s->outs; i++) TRY(add_use(o, gpu_span_of(&s->out[i], f), true, direct));
+    for (int i = 0; i < s->outs; i++) TRY(add_use(o, gpu_span_of_result(s, i, f), true, direct));
     for (int i = 0; i < s->ins; i++) TRY(add_use(o, gpu_span_of(&s->in[i], f), false, direct));
     return DUET_OK;
 }

@@ -16,12 +16,20 @@ span gpu_span_of(const operand *x, const frame *f)
     return (span){ p + low * each, p + high * each };
 }
 
+/* A reduction writes its results also if it has no elements to reduce. */
+span gpu_span_of_result(const step *s, int k, const frame *f)
+{
+    operand not_reduced = s->out[k];
+    not_reduced.at.rank -= s->inner;
+    return gpu_span_of(&not_reduced, f);
+}
+
 /* The address range that a launch writes. */
 static span written_by(const step *s, const frame *f, const void *scratch, size_t bytes)
 {
     span all = { scratch, scratch ? (const char *)scratch + bytes : NULL };
     for (int k = 0; k < s->outs; k++) {
-        const span out = gpu_span_of(&s->out[k], f);
+        const span out = gpu_span_of_result(s, k, f);
         if (!all.first || out.first < all.first) all.first = out.first;
         if (!all.end || out.end > all.end) all.end = out.end;
     }

@@ -27,7 +27,7 @@ static bool must_wait(const link_uses *c, const step *s, const frame *f)
 {
     const int ins = kernel_is_collective(s->kernel) ? 1 : s->ins;
     bool waits = conflict(c, scratch_of(s, f), true);
-    for (int k = 0; k < s->outs; k++) waits |= conflict(c, gpu_span_of(&s->out[k], f), true);
+    for (int k = 0; k < s->outs; k++) waits |= conflict(c, gpu_span_of_result(s, k, f), true);
     for (int k = 0; k < ins; k++) waits |= conflict(c, gpu_span_of(&s->in[k], f), false);
     return waits;
 }

@@ -9,7 +9,7 @@
 /* The joined kernel writes the results while it still reads the operands of the first step. */
 static bool overwrites_operands(const step *s, const step *then, const frame *f)
 {
-    const span out = gpu_span_of(&then->out[0], f);
+    const span out = gpu_span_of_result(then, 0, f);
     bool overwrites = false;
     for (int k = 0; k < s->ins; k++) overwrites |= spans_meet(gpu_span_of(&s->in[k], f), out);
     return overwrites;

@@ -43,6 +43,7 @@ const gpu_kernel *gpu_kernel_of(int kernel);
 
 /* Returns the memory of an operand, from the first to the last element. */
 span gpu_span_of(const operand *x, const frame *f);
+span gpu_span_of_result(const step *s, int k, const frame *f); /* output k of the step */
 
 /* Run a step by one of Duet's own kernels. `packed` is operand 1, packed, if the kernel needs it. */
 duet_status gpu_launch(const step *s, const frame *f, queue *q);
