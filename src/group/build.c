@@ -193,6 +193,24 @@ static duet_expr build_operator(builder *b, uint32_t i, const duet_expr x[])
     return build_collective(b, COLLECTIVE_ADD, e, type, &whole, &partial, &s->at);
 }
 
+/* Does the operator copy elements in memory? Views do not copy. */
+static bool copies_elements(enum op op)
+{
+    const op_info *info = &op_infos[op];
+    const bool is_view = op == OP_reshape || op == OP_broadcast || op == OP_permute || op == OP_transpose ||
+                         op == OP_range || op == OP_sliding_window || op == OP_diagonal_of;
+    return info->kind == KIND_DEF && info->flags & OP_ANY_TYPES && !(info->flags & OP_COMPUTES) && !is_view;
+}
+
+/* The operand of an operator, given its value. Halves that have been sent as f32 are rounded first, if the
+ * operator copies elements. */
+static duet_expr as_operand(const builder *b, uint32_t i, int k, duet_expr x)
+{
+    const duet_dtype type = (duet_dtype)operand_node(b->p, i, k)->type;
+    const bool rounds = dtype_is_half(type) && copies_elements((enum op)b->p->nodes[i].op);
+    return rounds && duet_expr_type(x) != type ? duet_cast_at(x, type, b->site) : x;
+}
+
 duet_status build_node(builder *b, uint32_t i)
 {
     const node *n = &b->p->nodes[i];
@@ -200,7 +218,7 @@ duet_status build_node(builder *b, uint32_t i)
     if (op_infos[n->op].kind == KIND_LEAF) return build_leaf(b, i);
     b->site = n->site;
     for (int k = 0; k < op_infos[n->op].arity; k++)
-        x[k] = build_moved(b, i - n->back[k], &b->p->of[i].need[k]);
+        x[k] = as_operand(b, i, k, build_moved(b, i - n->back[k], &b->p->of[i].need[k]));
     b->value[i] = build_operator(b, i, x);
     return DUET_OK;
 }
