@@ -11,8 +11,9 @@
  * ADDED     each rank computes a partial sum; these are then added
  * JOINED    a reduction along the split axis: each rank reduces its part, then the results are reduced
  * OWNED     a view whose elements are all on one rank, which sends them to all
- * TRANSFORMED, TOP, PANELS   in two steps: transforms.c */
-enum how { LOCAL, ADDED, JOINED, OWNED, TRANSFORMED, TOP, PANELS };
+ * TRANSFORMED, TOP, PANELS   in two steps: transforms.c
+ * SORTED    along the split axis: sorting.c */
+enum how { LOCAL, ADDED, JOINED, OWNED, TRANSFORMED, TOP, PANELS, SORTED };
 
 typedef struct spread {
     enum how how;

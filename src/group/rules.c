@@ -88,7 +88,7 @@ static bool last_axis_rule(planner *p, uint32_t i, spread *s)
 {
     return beside_rule(p, i, s, 1u << (p->nodes[i].rank - 1));
 }
-static bool index_axis_rule(planner *p, uint32_t i, spread *s)
+bool index_axis_rule(planner *p, uint32_t i, spread *s)
 {
     return beside_rule(p, i, s, 1u << p->nodes[i].attr.index.axis);
 }
@@ -412,8 +412,8 @@ static rule *const rules[OPS] = {
     [OP_log_softmax] = last_axis_rule,
     [OP_cumsum] = index_axis_rule,
     [OP_cumprod] = index_axis_rule,
-    [OP_sort] = index_axis_rule,
-    [OP_argsort] = index_axis_rule,
+    [OP_sort] = sort_rule,
+    [OP_argsort] = sort_rule,
     [OP_top_k] = top_rule,
     [OP_top_k_indices] = top_rule,
     [OP_bottom_k] = top_rule,

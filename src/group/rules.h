@@ -9,7 +9,9 @@ typedef bool rule(planner *p, uint32_t i, spread *s);
 
 /* Every rank computes the result from all elements. */
 rule everywhere;
-rule product_rule; /* product_rules.c */
+rule product_rule;    /* product_rules.c */
+rule sort_rule;       /* sorting.c */
+rule index_axis_rule; /* the operator works along attr.index.axis */
 
 static inline bool is_split(const distribution *d) { return d->axis >= 0; }
 

@@ -59,4 +59,21 @@ static void traffic_of(duet_group *g)
     duet_free(&x, &y, &c, &r, &w, &p, &d, &ds, &s);
 }
 
+/* A vector whose parts are all of the same size. */
+static void traffic_of_vectors(duet_group *g)
+{
+    const double ranks = duet_group_ranks(g), others = ranks - 1;
+    const int64_t n = 9600 * (int64_t)(ranks * ranks); /* more than 65536 if there are several ranks */
+    const double moved = (double)n * others / ranks;
+    duet_matrix *x = duet_new_split(g, DUET_F32, 0, n), *i = duet_new_split(g, DUET_I64, 0, n),
+                *k = duet_new_split(g, DUET_I32, 0, n);
+    CHECK(duet_set(x, duet_sin(duet_iota(DUET_F32, n))) == DUET_OK, "%s", duet_error());
+    bytes_before = duet_stats().exchange_bytes;
+    SENDS("sort", x, duet_sort(x, 0), n <= 65536 ? 4 * n * others : moved * (2 * 8 + 0.5 * 8 + 0.5 * 4));
+    SENDS("sort of integers", k, duet_sort(k, 0), n <= 65536 ? 4 * n * others : moved * (3 * 4));
+    SENDS("argsort", i, duet_argsort(x, 0),
+          n <= 65536 ? 4 * n * others : moved * (2 * 8 + 0.5 * 8 + 0.5 * 4));
+    duet_free(&x, &i, &k);
+}
+
 #endif

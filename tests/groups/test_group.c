@@ -3,6 +3,7 @@
  * this machine; with -DFAKE_CUDA, cards of the fake CUDA, which the fake NCCL connects.
  *
  *     test_group [trials] [seed] */
+#include "group_along.h"
 #include "group_cases.h"
 #include "group_nested.h"
 #include "group_traffic.h"
@@ -26,7 +27,12 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     for (int64_t i = 0; i < count; i++) run_training(g, seed + (uint64_t)i, ranks > 1 && strstr(what, "GPU"));
     snprintf(name, sizeof name, "training on %d %s", ranks, what);
     tap_point(name);
+    halves_along(g, seed);
+    sorts_along(g, seed);
+    snprintf(name, sizeof name, "long operators along the split axis on %d %s", ranks, what);
+    tap_point(name);
     traffic_of(g);
+    traffic_of_vectors(g);
     snprintf(name, sizeof name, "bytes sent by %d %s", ranks, what);
     tap_point(name);
     duet_group_free(&g);

@@ -1,0 +1,175 @@
+/* group_along.h - operators along the split axis of matrices that are too long to be gathered, with elements of
+ * all types, also special ones, and parts of different sizes. They must have the bits of ordinary matrices. */
+#ifndef GROUP_ALONG_H
+#define GROUP_ALONG_H
+
+#include "group_cases.h"
+
+/* ANY      random numbers of a wide range
+ * FEW      few different numbers, so many elements are equal
+ * SPECIAL  zeros of both signs, infinities, NaN and few others */
+enum along_values { ANY, FEW, SPECIAL, ALONG_VALUES };
+
+static double along_value(rng *r, enum along_values of)
+{
+    static const double special[] = { 0, -0.0, INFINITY, -INFINITY, NAN, 1, -1, 0.5 };
+    if (of == SPECIAL) return special[rng_below(r, 8)];
+    return of == FEW ? (double)rng_below(r, 5) - 2 : rng_real(r, -1e4, 1e4);
+}
+
+typedef struct along {
+    const char *name;
+    duet_group *g;
+    uint64_t seed;
+    duet_dtype type;
+    int rank, axis; /* the axis is split */
+    int64_t size[3];
+    enum along_values values;
+    bool part;    /* the operand is a range, so some ranks have no elements */
+    bool gathers; /* it may be gathered */
+} along;
+
+typedef duet_expr along_formula(duet_expr x, int axis);
+
+static duet_matrix *along_operand(const along *t)
+{
+    rng r = rng_new(t->seed);
+    duet_matrix *all = duet_new_shape(DUET_F64, t->rank, t->size),
+                *m = duet_new_shape(t->type, t->rank, t->size);
+    double *p = duet_overwrite(all);
+    for (int64_t i = 0; p && i < duet_count(all); i++) p[i] = along_value(&r, t->values);
+    CHECK(m && p && duet_set(m, duet_cast(all, t->type)) == DUET_OK, "%s", duet_error());
+    duet_free(&all);
+    return m;
+}
+
+static duet_expr along_part(const along *t, const duet_matrix *m)
+{
+    const int64_t n = t->size[t->axis];
+    const duet_expr e = duet_of_matrix(m);
+    return t->part ? duet_range(e, t->axis, n / 2, n - n / 7, 1) : e;
+}
+
+static size_t along_bytes(duet_dtype type)
+{
+    switch (type) {
+    case DUET_BOOL:
+    case DUET_I8:
+    case DUET_U8: return 1;
+    case DUET_F16:
+    case DUET_BF16:
+    case DUET_I16:
+    case DUET_U16: return 2;
+    case DUET_F32:
+    case DUET_I32:
+    case DUET_U32: return 4;
+    case DUET_C128: return 16;
+    default: return 8;
+    }
+}
+
+/* Bits may differ between NaNs. */
+static bool along_same(const duet_matrix *a, const duet_matrix *b)
+{
+    const char *p = duet_read((duet_matrix *)a), *q = duet_read((duet_matrix *)b);
+    const duet_dtype type = duet_type(b);
+    const bool is_f32 = type == DUET_F32 || type == DUET_C64, is_f64 = type == DUET_F64 || type == DUET_C128;
+    const size_t bytes = (size_t)duet_count(b) * along_bytes(type);
+    if (!p || !q || duet_count(a) != duet_count(b) || duet_type(a) != type) return false;
+    if (!memcmp(p, q, bytes)) return true;
+    for (size_t i = 0; is_f32 && i < bytes / 4; i++) {
+        const float x = ((const float *)p)[i], y = ((const float *)q)[i];
+        if (memcmp(&x, &y, 4) && !(isnan(x) && isnan(y))) return false;
+    }
+    for (size_t i = 0; is_f64 && i < bytes / 8; i++) {
+        const double x = ((const double *)p)[i], y = ((const double *)q)[i];
+        if (memcmp(&x, &y, 8) && !(isnan(x) && isnan(y))) return false;
+    }
+    return is_f32 || is_f64;
+}
+
+static duet_status along_run(const along *t, along_formula *f, const duet_matrix *x, const duet_matrix *like,
+                             int to, duet_matrix **got)
+{
+    int64_t size[DUET_RANK_MAX] = { 0 };
+    const int rank = like ? duet_rank(like) : 0;
+    if (!like) return DUET_BAD_ARGUMENT;
+    for (int a = 0; a < rank; a++) size[a] = duet_size(like, a);
+    if (to == -2 || rank == 0) {
+        *got = duet_eval(f(along_part(t, x), t->axis));
+        return *got ? DUET_OK : DUET_BAD_ARGUMENT;
+    }
+    *got = to < 0 ? duet_new_replicated_shape(t->g, duet_type(like), rank, size)
+                  : duet_new_split_shape(t->g, duet_type(like), to % rank, rank, size);
+    return *got ? duet_set(*got, f(along_part(t, x), t->axis)) : DUET_BAD_ARGUMENT;
+}
+
+/* to: the split axis of the destination, -1 for a replicated one, -2 for a new matrix */
+static void along_check(const along *t, along_formula *f, int to)
+{
+    duet_matrix *m = along_operand(t), *x = duet_new_split_shape(t->g, t->type, t->axis, t->rank, t->size);
+    CHECK(x && duet_set(x, m) == DUET_OK, "%s", duet_error());
+    duet_matrix *wanted = duet_eval(f(along_part(t, m), t->axis)), *got = NULL;
+    duet_status s = DUET_OK;
+    if (t->gathers) s = along_run(t, f, x, wanted, to, &got);
+    else DUET_FORBID_TRANSFERS s = along_run(t, f, x, wanted, to, &got);
+    CHECK(s == DUET_OK && wanted && got && along_same(got, wanted),
+          "%s, type %d, axis %d of %lld x %lld x %lld, "
+          "values %d, seed %llu: differs: %s",
+          t->name, (int)t->type, t->axis, (long long)t->size[0], (long long)t->size[1], (long long)t->size[2],
+          (int)t->values, (unsigned long long)t->seed, duet_error());
+    duet_free(&m, &x, &wanted, &got);
+}
+
+#define ALONG(name, e)                                                                                       \
+    static duet_expr along_##name(duet_expr x, int axis) { return e; }
+ALONG(sort, duet_sort(x, axis))
+ALONG(argsort, duet_argsort(x, axis))
+ALONG(sorted_sums, duet_add(duet_sort(duet_add(x, x), axis), duet_sort(duet_sub(1, x), axis)))
+
+ALONG(half_sort, duet_sort(duet_mul(x, 1.7), axis))
+ALONG(half_top, duet_top_k(duet_mul(x, 1.7), 7, axis))
+ALONG(half_append, duet_append(duet_mul(x, 1.7), x, axis))
+ALONG(half_take, duet_take(duet_mul(x, 1.7), duet_argmax_axis(x, axis), axis))
+
+/* Operators that copy elements, after formulas of halves have been moved, which are sent as f32. */
+static void halves_along(duet_group *g, uint64_t seed)
+{
+    static along_formula *const all[] = { along_half_sort, along_half_top, along_half_append,
+                                          along_half_take };
+    for (int i = 0; i < 8 * 4; i++) {
+        along t = { "copies of halves", g,         seed + (uint64_t)i, i & 1 ? DUET_F16 : DUET_BF16, 2,
+                    i >> 1 & 1,         { 33, 29 } };
+        t.gathers = true;
+        along_check(&t, all[i >> 3], i >> 2 & 1);
+    }
+}
+
+static along along_case(duet_group *g, const char *name, uint64_t seed, duet_dtype type)
+{
+    rng r = rng_new(seed);
+    along t = { .name = name, .g = g, .seed = seed, .type = type };
+    const int64_t n = 70000 + rng_below(&r, 3000);
+    t.rank = 1 + (int)rng_below(&r, 3);
+    t.axis = (int)rng_below(&r, t.rank);
+    for (int a = 0; a < t.rank; a++) t.size[a] = a == t.axis ? n : 1 + rng_below(&r, 2);
+    t.values = (enum along_values)rng_below(&r, ALONG_VALUES);
+    t.part = rng_chance(&r, 25);
+    if (t.part) t.size[t.axis] *= 3;
+    return t;
+}
+
+static void sorts_along(duet_group *g, uint64_t seed)
+{
+    for (duet_dtype type = 0; type < DUET_DTYPE_COUNT; type++) {
+        if (type == DUET_C64 || type == DUET_C128) continue;
+        along t = along_case(g, "sort", seed + type, type);
+        along_check(&t, along_sort, (int)(seed % 4) - 2);
+        t.name = "argsort";
+        along_check(&t, along_argsort, (int)(seed % 4) - 2);
+        t.name = "sort of formulas";
+        if (type != DUET_BOOL) along_check(&t, along_sorted_sums, t.axis);
+    }
+}
+
+#endif
