@@ -184,6 +184,7 @@ static duet_expr build_operator(builder *b, uint32_t i, const duet_expr x[])
     if (s->how == TOP) return build_top(b, i, x[0]);
     if (s->how == PANELS) return build_panels(b, i, x);
     if (s->how == SORTED) return build_sorted(b, i, x[0]);
+    if (s->how == SCANNED) return build_scan(b, i, x[0]);
     if (is_own_range(b, i)) return build_own_range(b, i, x[0]);
     const distribution partial = replicated();
     part_of_node(b, n, s->how == ADDED ? &partial : &s->at, size);

@@ -66,6 +66,9 @@ duet_expr build_panels(builder *b, uint32_t i, const duet_expr x[]);
 /* sorting.c: a node that is SORTED, from its operand. */
 duet_expr build_sorted(builder *b, uint32_t i, duet_expr x);
 
+/* scans.c: a node that is SCANNED, from its operand. */
+duet_expr build_scan(builder *b, uint32_t i, duet_expr x);
+
 /* A view of this rank's part of m, for the duration of the statement. NULL: the text is set */
 duet_matrix *build_view(builder *b, const duet_matrix *m);
 duet_matrix *build_owned(builder *b, const duet_matrix *m); /* split_owned */

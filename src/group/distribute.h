@@ -12,8 +12,8 @@
  * JOINED    a reduction along the split axis: each rank reduces its part, then the results are reduced
  * OWNED     a view whose elements are all on one rank, which sends them to all
  * TRANSFORMED, TOP, PANELS   in two steps: transforms.c
- * SORTED    along the split axis: sorting.c */
-enum how { LOCAL, ADDED, JOINED, OWNED, TRANSFORMED, TOP, PANELS, SORTED };
+ * SORTED, SCANNED   along the split axis: sorting.c, scans.c */
+enum how { LOCAL, ADDED, JOINED, OWNED, TRANSFORMED, TOP, PANELS, SORTED, SCANNED };
 
 typedef struct spread {
     enum how how;
@@ -73,5 +73,9 @@ static inline uint32_t axes_of(const node *n, const node *x)
 
 /* reductions.c: a reduction along the axis along which its operands are split. */
 bool distribute_reduction(planner *p, uint32_t i, int axis);
+
+/* Bounds near those of d that divide no block of REDUCE_BLOCK elements. n: the size of the axis. unit: elements for
+ * each index. NULL: out of memory */
+int64_t *whole_blocks(planner *p, const distribution *d, int64_t n, int64_t unit);
 
 #endif

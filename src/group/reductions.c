@@ -61,8 +61,7 @@ static int64_t unit_of(const node *x, uint32_t reduced, int axis)
 
 static bool is_first(uint32_t reduced, int axis) { return !(reduced & ((1u << axis) - 1)); }
 
-/* Bounds that divide no block. NULL: out of memory */
-static int64_t *whole_blocks(planner *p, const distribution *d, int64_t n, int64_t unit)
+int64_t *whole_blocks(planner *p, const distribution *d, int64_t n, int64_t unit)
 {
     int64_t *bounds = bounds_new(p);
     const int64_t rows = REDUCE_BLOCK / gcd(REDUCE_BLOCK, unit ? unit : 1);

@@ -11,6 +11,7 @@ typedef bool rule(planner *p, uint32_t i, spread *s);
 rule everywhere;
 rule product_rule;    /* product_rules.c */
 rule sort_rule;       /* sorting.c */
+rule scan_rule;       /* scans.c */
 rule index_axis_rule; /* the operator works along attr.index.axis */
 
 static inline bool is_split(const distribution *d) { return d->axis >= 0; }

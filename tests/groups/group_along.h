@@ -6,14 +6,16 @@
 #include "group_cases.h"
 
 /* ANY      random numbers of a wide range
+ * NEAR     random numbers near 1
  * FEW      few different numbers, so many elements are equal
  * SPECIAL  zeros of both signs, infinities, NaN and few others */
-enum along_values { ANY, FEW, SPECIAL, ALONG_VALUES };
+enum along_values { ANY, NEAR, FEW, SPECIAL, ALONG_VALUES };
 
 static double along_value(rng *r, enum along_values of)
 {
     static const double special[] = { 0, -0.0, INFINITY, -INFINITY, NAN, 1, -1, 0.5 };
     if (of == SPECIAL) return special[rng_below(r, 8)];
+    if (of == NEAR) return rng_real(r, 0.999, 1.001);
     return of == FEW ? (double)rng_below(r, 5) - 2 : rng_real(r, -1e4, 1e4);
 }
 
@@ -85,7 +87,13 @@ static bool along_same(const duet_matrix *a, const duet_matrix *b)
         const double x = ((const double *)p)[i], y = ((const double *)q)[i];
         if (memcmp(&x, &y, 8) && !(isnan(x) && isnan(y))) return false;
     }
-    return is_f32 || is_f64;
+    const unsigned infinity = type == DUET_F16 ? 0x7c00 : 0x7f80;
+    const bool is_half = type == DUET_F16 || type == DUET_BF16;
+    for (size_t i = 0; is_half && i < bytes / 2; i++) {
+        const unsigned x = ((const uint16_t *)p)[i], y = ((const uint16_t *)q)[i];
+        if (x != y && ((x & 0x7fff) <= infinity || (y & 0x7fff) <= infinity)) return false;
+    }
+    return is_f32 || is_f64 || is_half;
 }
 
 static duet_status along_run(const along *t, along_formula *f, const duet_matrix *x, const duet_matrix *like,
@@ -127,6 +135,9 @@ ALONG(sort, duet_sort(x, axis))
 ALONG(argsort, duet_argsort(x, axis))
 ALONG(sorted_sums, duet_add(duet_sort(duet_add(x, x), axis), duet_sort(duet_sub(1, x), axis)))
 
+ALONG(cumsum, duet_cumsum(x, axis))
+ALONG(cumprod, duet_cumprod(x, axis))
+ALONG(scans, duet_sub(duet_cumsum(duet_mul(x, 1.5), axis), duet_cumprod(duet_add(x, 0.5), axis)))
 ALONG(half_sort, duet_sort(duet_mul(x, 1.7), axis))
 ALONG(half_top, duet_top_k(duet_mul(x, 1.7), 7, axis))
 ALONG(half_append, duet_append(duet_mul(x, 1.7), x, axis))
@@ -169,6 +180,25 @@ static void sorts_along(duet_group *g, uint64_t seed)
         along_check(&t, along_argsort, (int)(seed % 4) - 2);
         t.name = "sort of formulas";
         if (type != DUET_BOOL) along_check(&t, along_sorted_sums, t.axis);
+    }
+}
+
+static bool is_integer(duet_dtype type)
+{
+    return type != DUET_F16 && type != DUET_BF16 && type != DUET_F32 && type != DUET_F64 &&
+           type != DUET_C64 && type != DUET_C128;
+}
+
+static void scans_along(duet_group *g, uint64_t seed)
+{
+    for (duet_dtype type = 0; type < DUET_DTYPE_COUNT; type++) {
+        const bool is_complex = type == DUET_C64 || type == DUET_C128;
+        along t = along_case(g, "cumsum", seed + type, type);
+        along_check(&t, along_cumsum, (int)(seed % 4) - 2);
+        t.name = "cumprod";
+        if (!is_complex) along_check(&t, along_cumprod, (int)(seed % 4) - 2);
+        t.name = "scans of formulas";
+        if (!is_complex && !is_integer(type)) along_check(&t, along_scans, t.axis);
     }
 }
 

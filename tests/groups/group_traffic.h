@@ -73,7 +73,9 @@ static void traffic_of_vectors(duet_group *g)
     SENDS("sort of integers", k, duet_sort(k, 0), n <= 65536 ? 4 * n * others : moved * (3 * 4));
     SENDS("argsort", i, duet_argsort(x, 0),
           n <= 65536 ? 4 * n * others : moved * (2 * 8 + 0.5 * 8 + 0.5 * 4));
-    duet_free(&x, &i, &k);
+    duet_matrix *v = duet_new_split(g, DUET_F32, 0, ROWS);
+    if (ROWS / 4096 % (int)ranks == 0) SENDS("cumsum", v, duet_cumsum(v, 0), ROWS / 4096 * 4 * others);
+    duet_free(&x, &i, &k, &v);
 }
 
 #endif
