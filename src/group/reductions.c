@@ -32,12 +32,12 @@ static bool is_free(const node *n, const node *x)
  * norm, underflows. */
 static bool is_made_of_sums(enum op op) { return op == OP_mean || op == OP_norm; }
 
-/* Can partial results be joined in the type of the result? Those of halves cannot: they are added in f32. */
+/* Is the result made of sums in the canonical order? The product of complex numbers has another order. */
 static bool is_joined(const node *n, const node *x)
 {
-    const duet_dtype t = (duet_dtype)x->type;
+    const enum type_kind kind = dtype_kind((duet_dtype)x->type);
     const bool sums = is_sum((enum op)n->op) || is_made_of_sums((enum op)n->op);
-    return (sums && dtype_is_f32_or_f64(t)) || (n->op == OP_sum && dtype_is_complex(t));
+    return sums && (kind == TYPE_FLOAT || (kind == TYPE_COMPLEX && n->op != OP_prod));
 }
 
 static int64_t gcd(int64_t a, int64_t b)
@@ -231,12 +231,9 @@ static duet_expr join_place(const joining *j, const duet_expr x[])
     count_ranks(j);
     duet_expr index = own_result(j, &like, x), best = own_result(j, &value, x);
     index = duet_add_at(index, duet_of_integer(j->bounds[j->b->c->rank] * j->unit), j->b->site);
-    const bool is_half = dtype_is_half((duet_dtype)j->x->type);
-    const duet_dtype sent = is_half ? DUET_F32 : (duet_dtype)j->x->type;
-    if (is_half) best = duet_cast_at(best, DUET_F32, j->b->site); /* as it was computed */
     index = has_part(j) ? in_front(j, index, &j->result) : nothing(j, index);
     best = has_part(j) ? in_front(j, best, &j->result) : nothing(j, best);
-    const duet_expr indices = gather(j, index, DUET_I64), values = gather(j, best, sent);
+    const duet_expr indices = gather(j, index, DUET_I64), values = gather(j, best, (duet_dtype)j->x->type);
     const duet_expr which = in_front(j, reduce_first(j, &like, values), &j->result);
     return shaped(j, duet_take_along_axis_at(indices, which, 0, j->b->site));
 }
@@ -398,19 +395,84 @@ static duet_expr join_norm(const joining *j, duet_expr x)
     return duet_where_at(duet_equal_at(sum, duet_of_number(INFINITY), site), large, tiny, site);
 }
 
+static duet_expr join_real(const joining *j, const duet_expr x[])
+{
+    const enum op op = (enum op)j->n->op;
+    if (is_place(op)) return join_place(j, x);
+    if (op == OP_mean) return join_mean(j, x[0]);
+    if (op == OP_norm) return join_norm(j, x[0]);
+    return (is_free(j->n, j->x) ? join_free : join_ordered)(j, x);
+}
+
+/* ---- complex numbers: of their parts, as in graph/complex_ops.c ---- */
+
+static duet_expr join_parts(const joining *j, duet_expr x, duet_expr y)
+{
+    node n = *j->n, like = *j->x;
+    joining of = *j;
+    n.type = (uint8_t)dtype_part((duet_dtype)n.type);
+    like.type = n.type;
+    of.n = &n;
+    of.x = &like;
+    return join_real(&of, (duet_expr[]){ x, y });
+}
+
+static bool is_made_of_parts(const node *n, const node *x)
+{
+    const bool is_complex = dtype_is_complex((duet_dtype)x->type);
+    return n->op == OP_dot ? dtype_is_complex((duet_dtype)n->type)
+                           : is_complex && is_made_of_sums((enum op)n->op);
+}
+
+/* One operand may be real. */
+static duet_expr join_complex_dot(const joining *j, const duet_expr e[])
+{
+    const char *site = j->b->site;
+    const duet_expr re[] = { duet_real_at(e[0], site), duet_real_at(e[1], site) },
+                    im[] = { duet_imag_at(e[0], site), duet_imag_at(e[1], site) };
+    const bool has_x = dtype_is_complex(duet_expr_type(e[0])), has_y = dtype_is_complex(duet_expr_type(e[1]));
+    const duet_expr real = join_parts(j, re[0], re[1]);
+    if (!has_y) return duet_complex_at(real, join_parts(j, im[0], re[1]), site);
+    if (!has_x) return duet_complex_at(real, join_parts(j, re[0], im[1]), site);
+    const duet_expr less = join_parts(j, im[0], im[1]), one = join_parts(j, re[0], im[1]),
+                    other = join_parts(j, im[0], re[1]);
+    return duet_complex_at(duet_sub_at(real, less, site), duet_add_at(one, other, site), site);
+}
+
+static duet_expr join_complex(const joining *j, const duet_expr e[])
+{
+    const char *site = j->b->site;
+    if (j->n->op == OP_dot) return join_complex_dot(j, e);
+    const duet_expr x = e[0], re = join_parts(j, duet_real_at(x, site), x),
+                    im = join_parts(j, duet_imag_at(x, site), x);
+    return j->n->op == OP_norm ? duet_hypot_at(re, im, site) : duet_complex_at(re, im, site);
+}
+
+/* ---- the node ---- */
+
+/* Halves are computed in f32. */
+static void widen(node *n)
+{
+    if (dtype_is_half((duet_dtype)n->type)) n->type = DUET_F32;
+}
+
 duet_expr build_joined(builder *b, uint32_t i, const duet_expr of[])
 {
-    const node *n = &b->p->nodes[i];
+    node n = b->p->nodes[i], x = *operand_node(b->p, i, 0);
     const distribution *d = &b->p->of[i].need[0];
-    joining j = { .b = b, .n = n, .x = operand_node(b->p, i, 0), .axis = d->axis, .bounds = d->bounds };
-    j.arity = op_infos[n->op].arity;
-    j.reduced = axes_of(n, j.x);
-    j.unit = unit_of(j.x, j.reduced, j.axis);
-    j.result = without_axes(j.x, j.reduced);
+    joining j = { .b = b, .n = &n, .x = &x, .axis = d->axis, .bounds = d->bounds };
+    duet_expr e[2];
+    j.arity = op_infos[n.op].arity;
+    j.reduced = axes_of(&n, &x);
+    j.unit = unit_of(&x, j.reduced, j.axis);
+    j.result = without_axes(&x, j.reduced);
     j.counts = bounds_new(&b->own); /* the same for all sums of one reduction */
     if (!j.counts) return formula_failed(fail(DUET_NO_MEMORY, "no memory for a formula"));
-    if (is_place((enum op)n->op)) return join_place(&j, of);
-    if (n->op == OP_mean) return join_mean(&j, of[0]);
-    if (n->op == OP_norm) return join_norm(&j, of[0]);
-    return (is_free(n, j.x) ? join_free : join_ordered)(&j, of);
+    for (int k = 0; k < j.arity; k++) {
+        const bool is_half = dtype_is_half((duet_dtype)operand_node(b->p, i, k)->type);
+        e[k] = is_half ? duet_cast_at(of[k], DUET_F32, b->site) : of[k];
+    }
+    widen(&n);
+    widen(&x);
+    return is_made_of_parts(&n, &x) ? join_complex(&j, e) : join_real(&j, e);
 }

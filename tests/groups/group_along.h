@@ -138,6 +138,18 @@ ALONG(sorted_sums, duet_add(duet_sort(duet_add(x, x), axis), duet_sort(duet_sub(
 ALONG(cumsum, duet_cumsum(x, axis))
 ALONG(cumprod, duet_cumprod(x, axis))
 ALONG(scans, duet_sub(duet_cumsum(duet_mul(x, 1.5), axis), duet_cumprod(duet_add(x, 0.5), axis)))
+ALONG(sum, duet_sum_axis(x, axis))
+ALONG(prod, duet_prod_axis(x, axis))
+ALONG(mean, duet_mean_axis(x, axis))
+ALONG(norm, duet_norm_axis(x, axis))
+ALONG(dot, duet_dot_axis(x, duet_mul(x, x), axis))
+ALONG(dot_real, duet_dot_axis(x, duet_real(x), axis))
+ALONG(of_real, duet_dot_axis(duet_imag(x), x, axis))
+ALONG(max, duet_max_axis(x, axis))
+ALONG(argmin, duet_argmin_axis(x, axis))
+ALONG(any, duet_any_axis(x, axis))
+ALONG(formulas, duet_mul(duet_add(duet_sum_keep(duet_mul(x, 1.7), axis), duet_mean_keep(x, axis)), 1.1))
+ALONG(extremes, duet_mul(duet_max_keep(duet_mul(x, 1.7), axis), 1.1))
 ALONG(half_sort, duet_sort(duet_mul(x, 1.7), axis))
 ALONG(half_top, duet_top_k(duet_mul(x, 1.7), 7, axis))
 ALONG(half_append, duet_append(duet_mul(x, 1.7), x, axis))
@@ -187,6 +199,37 @@ static bool is_integer(duet_dtype type)
 {
     return type != DUET_F16 && type != DUET_BF16 && type != DUET_F32 && type != DUET_F64 &&
            type != DUET_C64 && type != DUET_C128;
+}
+
+static void reductions_along(duet_group *g, uint64_t seed)
+{
+    static const struct {
+        const char *name;
+        along_formula *f;
+        enum { ALL, REAL = 1, FLOATING = 2, SUMS = 4, COMPLEX = 8, GATHERS = 16 } of;
+    } all[] = {
+        { "sum", along_sum, ALL },
+        { "prod", along_prod, GATHERS },
+        { "mean", along_mean, FLOATING },
+        { "norm", along_norm, FLOATING },
+        { "dot", along_dot, SUMS },
+        { "dot of complex and real", along_dot_real, COMPLEX },
+        { "dot of real and complex", along_of_real, COMPLEX },
+        { "max", along_max, REAL },
+        { "argmin", along_argmin, REAL },
+        { "any", along_any, ALL },
+        { "reductions of formulas", along_formulas, FLOATING },
+        { "max of formulas", along_extremes, FLOATING | REAL },
+    };
+    for (duet_dtype type = 0; type < DUET_DTYPE_COUNT; type++)
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+            const bool is_complex = type == DUET_C64 || type == DUET_C128;
+            if ((all[k].of & REAL && is_complex) || (all[k].of & FLOATING && is_integer(type))) continue;
+            if ((all[k].of & COMPLEX && !is_complex) || (all[k].of & SUMS && type == DUET_BOOL)) continue;
+            along t = along_case(g, all[k].name, seed + type + k, type);
+            t.gathers = all[k].of & GATHERS && is_complex;
+            along_check(&t, all[k].f, (int)(seed % 4) - 2);
+        }
 }
 
 static void scans_along(duet_group *g, uint64_t seed)
