@@ -8,8 +8,8 @@
  * elements must not be divided between ranks, so bounds move to the nearest block. The blocks of a rank form
  * complete subtrees of the canonical tree, and each subtree is an ordinary reduction. All ranks receive the
  * results of all subtrees, and join them in the order of the tree. */
-#include "build.h"
 #include "dtype.h"
+#include "joining.h"
 #include "operator_again.h"
 #include "reduce_order.h"
 #include "status.h"
@@ -28,9 +28,9 @@ static bool is_free(const node *n, const node *x)
     return chooses((enum op)n->op) || (exact && is_sum((enum op)n->op));
 }
 
-/* mean and norm are computed from sums. Sums of scaled elements are used if the plain sum overflows or, for
- * norm, underflows. */
-static bool is_made_of_sums(enum op op) { return op == OP_mean || op == OP_norm; }
+/* mean and norm are computed from sums, and var from several numbers that are joined in the same order. Those of
+ * scaled elements are used if the plain sum overflows or, for norm, underflows. */
+static bool is_made_of_sums(enum op op) { return op == OP_mean || op == OP_norm || op == OP_var; }
 
 /* Is the result made of sums in the canonical order? The product of complex numbers has another order. */
 static bool is_joined(const node *n, const node *x)
@@ -98,6 +98,14 @@ static bool is_supported(const node *n, const node *x, uint32_t reduced, int axi
     return (is_joined(n, x) || is_place((enum op)n->op)) && is_first(reduced, axis);
 }
 
+/* The formulas of variances.c are long. Is it faster to move the operand to another axis, if there is one? */
+#define MOVED_BYTES (16 << 20)
+#define VAR_RANKS   64 /* with more of them, the formulas would be too long */
+static bool prefers_move(const planner *p, const node *x, uint32_t reduced)
+{
+    return other_axis(p, x, reduced) >= 0 && node_bytes(x) <= MOVED_BYTES;
+}
+
 bool distribute_reduction(planner *p, uint32_t i, int axis)
 {
     const node *n = &p->nodes[i], *x = operand_node(p, i, 0);
@@ -110,6 +118,8 @@ bool distribute_reduction(planner *p, uint32_t i, int axis)
     if (d->axis != axis || !is_supported(n, x, reduced, axis)) return by_all(p, i, s);
     const bool ordered = is_joined(n, x), few = are_few(p, x->size[axis], unit_of(x, reduced, axis));
     if (ordered && few && by_all(p, i, s)) return true;
+    if (n->op == OP_var && p->g->ranks > VAR_RANKS) return by_all(p, i, s);
+    if (n->op == OP_var && prefers_move(p, x, reduced)) return false;
     if (ordered && few && other_axis(p, x, reduced) >= 0) return false; /* reduce_rule then splits along it */
     int64_t *bounds = d->bounds;
     if (ordered) bounds = whole_blocks(p, d, x->size[axis], unit_of(x, reduced, axis));
@@ -120,18 +130,6 @@ bool distribute_reduction(planner *p, uint32_t i, int axis)
 }
 
 /* ---- formulas ---- */
-
-/* One reduction, on one rank. */
-typedef struct joining {
-    builder *b;
-    const node *n, *x;
-    int axis, arity;
-    uint32_t reduced;
-    int64_t unit;
-    const int64_t *bounds;
-    int64_t *counts; /* bounds of the partial results: rank r has counts[r] to counts[r + 1] - 1 */
-    shape result;    /* of the reduction, without the reduced axes */
-} joining;
 
 static node reduction_like(const joining *j, uint32_t axes)
 {
@@ -167,8 +165,7 @@ static duet_expr gather(const joining *j, duet_expr own, duet_dtype type)
     return build_collective(j->b, COLLECTIVE_MOVE, own, type, &whole, &from, &to);
 }
 
-/* e in the shape of the result. */
-static duet_expr shaped(const joining *j, duet_expr e)
+duet_expr shaped(const joining *j, duet_expr e)
 {
     return duet_reshape_at(e, j->n->rank, j->n->size, j->b->site);
 }
@@ -240,15 +237,14 @@ static duet_expr join_place(const joining *j, const duet_expr x[])
 
 /* ---- in the canonical order ---- */
 
-/* The size in blocks of the subtree that begins at a block, within [at, end). */
-static int64_t subtree_at(int64_t at, int64_t end)
+int64_t subtree_at(int64_t at, int64_t end)
 {
     int64_t n = 1;
     while (at % (2 * n) == 0 && at + 2 * n <= end) n *= 2;
     return n;
 }
 
-static int64_t block_of(const joining *j, int64_t bound)
+int64_t block_of(const joining *j, int64_t bound)
 {
     return (bound * j->unit + REDUCE_BLOCK - 1) / REDUCE_BLOCK;
 }
@@ -264,8 +260,7 @@ static void count_subtrees(const joining *j)
     }
 }
 
-/* This rank's part of an operand, with the reduced axes as one last axis. */
-static duet_expr as_lines(const joining *j, duet_expr x)
+duet_expr as_lines(const joining *j, duet_expr x)
 {
     int order[DUET_RANK_MAX], n = 0;
     int64_t size[DUET_RANK_MAX];
@@ -346,6 +341,12 @@ static duet_expr join_ordered(const joining *j, const duet_expr x[])
     return shaped(j, join_tree(j, all));
 }
 
+scales scales_of(const node *x)
+{
+    if (x->type == DUET_F32) return (scales){ REDUCE_LEAST_f32, REDUCE_DOWN_f32, REDUCE_UP_f32 };
+    return (scales){ REDUCE_LEAST_f64, REDUCE_DOWN_f64, REDUCE_UP_f64 };
+}
+
 /* The sum, or the sum of squares, of x times a power of two. */
 static duet_expr scaled_sum(const joining *j, duet_expr x, double scale)
 {
@@ -357,17 +358,6 @@ static duet_expr scaled_sum(const joining *j, duet_expr x, double scale)
     of.n = &like;
     of.arity = squares ? 2 : 1;
     return join_ordered(&of, (duet_expr[]){ y, y });
-}
-
-/* The factors of core/reduce_order.h. */
-typedef struct scales {
-    double least, down, up;
-} scales;
-
-static scales scales_of(const node *x)
-{
-    if (x->type == DUET_F32) return (scales){ REDUCE_LEAST_f32, REDUCE_DOWN_f32, REDUCE_UP_f32 };
-    return (scales){ REDUCE_LEAST_f64, REDUCE_DOWN_f64, REDUCE_UP_f64 };
 }
 
 /* If the sum is not finite, the sum of scaled elements replaces it. */
@@ -401,6 +391,7 @@ static duet_expr join_real(const joining *j, const duet_expr x[])
     if (is_place(op)) return join_place(j, x);
     if (op == OP_mean) return join_mean(j, x[0]);
     if (op == OP_norm) return join_norm(j, x[0]);
+    if (op == OP_var) return join_var(j, x[0]);
     return (is_free(j->n, j->x) ? join_free : join_ordered)(j, x);
 }
 
@@ -445,7 +436,8 @@ static duet_expr join_complex(const joining *j, const duet_expr e[])
     if (j->n->op == OP_dot) return join_complex_dot(j, e);
     const duet_expr x = e[0], re = join_parts(j, duet_real_at(x, site), x),
                     im = join_parts(j, duet_imag_at(x, site), x);
-    return j->n->op == OP_norm ? duet_hypot_at(re, im, site) : duet_complex_at(re, im, site);
+    if (j->n->op == OP_norm) return duet_hypot_at(re, im, site);
+    return j->n->op == OP_var ? duet_add_at(re, im, site) : duet_complex_at(re, im, site);
 }
 
 /* ---- the node ---- */

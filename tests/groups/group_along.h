@@ -8,8 +8,9 @@
 /* ANY      random numbers of a wide range
  * NEAR     random numbers near 1
  * FEW      few different numbers, so many elements are equal
- * SPECIAL  zeros of both signs, infinities, NaN and few others */
-enum along_values { ANY, NEAR, FEW, SPECIAL, ALONG_VALUES };
+ * SPECIAL  zeros of both signs, infinities, NaN and few others
+ * LARGE    in some places numbers whose squares overflow; not drawn by along_case */
+enum along_values { ANY, NEAR, FEW, SPECIAL, ALONG_VALUES, LARGE };
 
 static double along_value(rng *r, enum along_values of)
 {
@@ -40,6 +41,11 @@ static duet_matrix *along_operand(const along *t)
                 *m = duet_new_shape(t->type, t->rank, t->size);
     double *p = duet_overwrite(all);
     for (int64_t i = 0; p && i < duet_count(all); i++) p[i] = along_value(&r, t->values);
+    const double large = t->type == DUET_F16                           ? 1e4
+                         : t->type == DUET_F64 || t->type == DUET_C128 ? 1e280
+                                                                       : 1e28;
+    for (int64_t i = 0; p && t->values == LARGE && i < duet_count(all); i++)
+        if (i / 5000 % 3 == 1) p[i] *= large;
     CHECK(m && p && duet_set(m, duet_cast(all, t->type)) == DUET_OK, "%s", duet_error());
     duet_free(&all);
     return m;
@@ -142,6 +148,8 @@ ALONG(sum, duet_sum_axis(x, axis))
 ALONG(prod, duet_prod_axis(x, axis))
 ALONG(mean, duet_mean_axis(x, axis))
 ALONG(norm, duet_norm_axis(x, axis))
+ALONG(var, duet_var_axis(x, axis))
+ALONG(centred, duet_div(duet_sub(x, duet_mean_keep(x, axis)), duet_std_keep(duet_mul(x, 1.7), axis)))
 ALONG(dot, duet_dot_axis(x, duet_mul(x, x), axis))
 ALONG(dot_real, duet_dot_axis(x, duet_real(x), axis))
 ALONG(of_real, duet_dot_axis(duet_imag(x), x, axis))
@@ -172,7 +180,7 @@ static along along_case(duet_group *g, const char *name, uint64_t seed, duet_dty
 {
     rng r = rng_new(seed);
     along t = { .name = name, .g = g, .seed = seed, .type = type };
-    const int64_t n = 70000 + rng_below(&r, 3000);
+    const int64_t n = rng_chance(&r, 30) ? 17 * 4096 + rng_below(&r, 200) : 70000 + rng_below(&r, 3000);
     t.rank = 1 + (int)rng_below(&r, 3);
     t.axis = (int)rng_below(&r, t.rank);
     for (int a = 0; a < t.rank; a++) t.size[a] = a == t.axis ? n : 1 + rng_below(&r, 2);
@@ -212,6 +220,8 @@ static void reductions_along(duet_group *g, uint64_t seed)
         { "prod", along_prod, GATHERS },
         { "mean", along_mean, FLOATING },
         { "norm", along_norm, FLOATING },
+        { "var", along_var, FLOATING },
+        { "normalised", along_centred, FLOATING },
         { "dot", along_dot, SUMS },
         { "dot of complex and real", along_dot_real, COMPLEX },
         { "dot of real and complex", along_of_real, COMPLEX },
@@ -230,6 +240,26 @@ static void reductions_along(duet_group *g, uint64_t seed)
             t.gathers = all[k].of & GATHERS && is_complex;
             along_check(&t, all[k].f, (int)(seed % 4) - 2);
         }
+}
+
+/* Another axis could be split, but the operand is too large to move. */
+static void var_of_columns(duet_group *g, uint64_t seed)
+{
+    const along t = { "var of columns", g, seed, DUET_F32, 2, 0, { 300000, 16 }, ANY, false, false };
+    along_check(&t, along_var, 0);
+}
+
+/* Sums of squares that overflow on some ranks. */
+static void overflows_along(duet_group *g, uint64_t seed)
+{
+    for (duet_dtype type = 0; type < DUET_DTYPE_COUNT; type++) {
+        if (is_integer(type)) continue;
+        along t = along_case(g, "var of large numbers", seed + type, type);
+        t.values = LARGE;
+        along_check(&t, along_var, -1);
+        t.name = "norm of large numbers";
+        along_check(&t, along_norm, -1);
+    }
 }
 
 static void scans_along(duet_group *g, uint64_t seed)

@@ -75,7 +75,10 @@ static void traffic_of_vectors(duet_group *g)
           n <= 65536 ? 4 * n * others : moved * (2 * 8 + 0.5 * 8 + 0.5 * 4));
     duet_matrix *v = duet_new_split(g, DUET_F32, 0, ROWS);
     if (ROWS / 4096 % (int)ranks == 0) SENDS("cumsum", v, duet_cumsum(v, 0), ROWS / 4096 * 4 * others);
-    duet_free(&x, &i, &k, &v);
+    duet_matrix *m = duet_new_replicated_shape(g, DUET_F32, 0, (int64_t[]){ 0 });
+    duet_matrix *large = duet_new_split(g, DUET_F32, 0, 4096 * 256);
+    if (8 % (int)ranks == 0) SENDS("var", m, duet_var(large), 6 * 4 * ranks * others);
+    duet_free(&x, &i, &k, &v, &m, &large);
 }
 
 #endif

@@ -31,6 +31,8 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     sorts_along(g, seed);
     scans_along(g, seed);
     reductions_along(g, seed);
+    overflows_along(g, seed);
+    var_of_columns(g, seed);
     snprintf(name, sizeof name, "long operators along the split axis on %d %s", ranks, what);
     tap_point(name);
     traffic_of(g);

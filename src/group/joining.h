@@ -1,0 +1,41 @@
+/* joining.h - what reductions along the split axis share. */
+#ifndef JOINING_H
+#define JOINING_H
+
+#include "build.h"
+#include "reduce_order.h"
+
+/* One reduction, on one rank. */
+typedef struct joining {
+    builder *b;
+    const node *n, *x;
+    int axis, arity;
+    uint32_t reduced;
+    int64_t unit;
+    const int64_t *bounds;
+    int64_t *counts; /* bounds of the partial results: rank r has counts[r] to counts[r + 1] - 1 */
+    shape result;    /* of the reduction, without the reduced axes */
+} joining;
+
+/* The factors of core/reduce_order.h. */
+typedef struct scales {
+    double least, down, up;
+} scales;
+scales scales_of(const node *x);
+
+/* This rank's part of an operand, with the reduced axes as one last axis. */
+duet_expr as_lines(const joining *j, duet_expr x);
+
+/* e in the shape of the result. */
+duet_expr shaped(const joining *j, duet_expr e);
+
+/* The first block at or after a bound. */
+int64_t block_of(const joining *j, int64_t bound);
+
+/* The size in blocks of the subtree that begins at a block, within [at, end). */
+int64_t subtree_at(int64_t at, int64_t end);
+
+/* variances.c: the variance of real elements. */
+duet_expr join_var(const joining *j, duet_expr x);
+
+#endif
