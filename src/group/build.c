@@ -174,6 +174,26 @@ static bool is_own_range(const builder *b, uint32_t i)
     return n->op == OP_range && b->p->of[i].at.axis >= 0 && b->p->of[i].at.axis == n->attr.range.axis;
 }
 
+/* Collective steps add integers of at least 32 bits. Sums modulo 2^32 are right modulo 2^8 and 2^16 too. A bool is
+ * true if a term is. */
+static bool is_small_integer(duet_dtype type)
+{
+    return dtype_kind(type) == TYPE_BOOL || (dtype_is_integer(type) && dtypes[type].bytes < 4);
+}
+
+/* The sum of this term and those of the other ranks. */
+static duet_expr build_sum(builder *b, uint32_t i, duet_expr e)
+{
+    const node *n = &b->p->nodes[i];
+    const shape whole = shape_of_node(n);
+    const distribution partial = replicated();
+    const bool is_small = is_small_integer((duet_dtype)n->type);
+    const duet_dtype type = is_small ? DUET_I32 : widened(b, i, &e);
+    if (is_small) e = duet_cast_at(e, type, b->site);
+    e = build_collective(b, COLLECTIVE_ADD, e, type, &whole, &partial, &b->p->of[i].at);
+    return is_small ? duet_cast_at(e, (duet_dtype)n->type, b->site) : e;
+}
+
 static duet_expr build_operator(builder *b, uint32_t i, const duet_expr x[])
 {
     const node *n = &b->p->nodes[i];
@@ -188,11 +208,8 @@ static duet_expr build_operator(builder *b, uint32_t i, const duet_expr x[])
     if (is_own_range(b, i)) return build_own_range(b, i, x[0]);
     const distribution partial = replicated();
     part_of_node(b, n, s->how == ADDED ? &partial : &s->at, size);
-    duet_expr e = operator_again(n, x, size);
-    if (s->how == LOCAL) return e;
-    const shape whole = shape_of_node(n);
-    const duet_dtype type = widened(b, i, &e);
-    return build_collective(b, COLLECTIVE_ADD, e, type, &whole, &partial, &s->at);
+    if (s->how == LOCAL) return operator_again(n, x, size);
+    return build_sum(b, i, n->op == OP_take ? build_take(b, i, x) : operator_again(n, x, size));
 }
 
 /* Does the operator copy elements in memory? Views do not copy. */

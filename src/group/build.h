@@ -66,6 +66,9 @@ duet_expr build_panels(builder *b, uint32_t i, const duet_expr x[]);
 /* sorting.c: a node that is SORTED, from its operand. */
 duet_expr build_sorted(builder *b, uint32_t i, duet_expr x);
 
+/* lookups.c: this rank's term of a take that is ADDED. */
+duet_expr build_take(builder *b, uint32_t i, const duet_expr x[]);
+
 /* scans.c: a node that is SCANNED, from its operand. */
 duet_expr build_scan(builder *b, uint32_t i, duet_expr x);
 

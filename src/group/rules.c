@@ -241,6 +241,22 @@ static bool histogram_rule(planner *p, uint32_t i, spread *s)
 
 /* ---- elements that move ---- */
 
+/* Along the split axis of x, each rank takes the elements that it has, and the results are added, if that sends less
+ * than to gather x. */
+static bool add_taken(const planner *p, uint32_t i, spread *s)
+{
+    const node *x = operand_node(p, i, 0);
+    const distribution all = replicated();
+    const double gathering = move_seconds(p, x, operand_at(p, i, 0), &all),
+                 adding = move_seconds(p, operand_node(p, i, 1), operand_at(p, i, 1), &all) +
+                          add_seconds(p, &p->nodes[i]);
+    if (adding >= gathering) return false;
+    s->how = ADDED;
+    s->at = s->need[1] = all;
+    s->need[0] = *operand_at(p, i, 0);
+    return true;
+}
+
 static bool take_rule(planner *p, uint32_t i, spread *s)
 {
     const node *n = &p->nodes[i], *index = operand_node(p, i, 1);
@@ -252,6 +268,7 @@ static bool take_rule(planner *p, uint32_t i, spread *s)
         s->need[1] = replicated();
         return true;
     }
+    if (is_split(x) && add_taken(p, i, s)) return true;
     if (!is_split(at)) return everywhere(p, i, s);
     s->at = (distribution){ axis + at->axis, at->bounds };
     s->need[0] = replicated();
@@ -391,6 +408,7 @@ static rule *const rules[OPS] = {
 #define DUET_PLACE1           DUET_FOLD1
 #include <duet/ops.def>
     [OP_matmul] = product_rule,
+    [OP_einsum] = einsum_rule,
     [OP_cast] = map_rule,
     [OP_real] = map_rule,
     [OP_imag] = map_rule,

@@ -10,6 +10,7 @@ typedef bool rule(planner *p, uint32_t i, spread *s);
 /* Every rank computes the result from all elements. */
 rule everywhere;
 rule product_rule;    /* product_rules.c */
+rule einsum_rule;     /* einsum_rule.c */
 rule sort_rule;       /* sorting.c */
 rule scan_rule;       /* scans.c */
 rule index_axis_rule; /* the operator works along attr.index.axis */

@@ -5,6 +5,7 @@
  *     test_group [trials] [seed] */
 #include "group_along.h"
 #include "group_cases.h"
+#include "group_lookups.h"
 #include "group_nested.h"
 #include "group_traffic.h"
 #include "group_training.h"
@@ -34,6 +35,9 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     overflows_along(g, seed);
     var_of_columns(g, seed);
     snprintf(name, sizeof name, "long operators along the split axis on %d %s", ranks, what);
+    tap_point(name);
+    lookups(g, seed, !strcmp(what, "GPUs"));
+    snprintf(name, sizeof name, "take and einsum on %d %s", ranks, what);
     tap_point(name);
     traffic_of(g);
     traffic_of_vectors(g);
