@@ -275,4 +275,44 @@ static void scans_along(duet_group *g, uint64_t seed)
     }
 }
 
+/* Statements that are recorded as they run, and then replayed with other elements. */
+static void replays_along(duet_group *g, uint64_t seed)
+{
+    along t = along_case(g, "replay", seed, DUET_F32);
+    t.part = false;
+    duet_matrix *m = along_operand(&t), *x = duet_new_split_shape(g, t.type, t.axis, t.rank, t.size), *got[4];
+    static along_formula *const all[] = { along_sort, along_argsort, along_cumsum, along_var };
+    duet_status s = x && m ? duet_set(x, m) : DUET_NO_MEMORY;
+    for (int k = 0; k < 4; k++) got[k] = s == DUET_OK ? duet_eval(all[k](duet_of_matrix(x), t.axis)) : NULL;
+    if (s == DUET_OK) s = duet_record_begin();
+    for (int k = 0; k < 4 && s == DUET_OK; k++) s = duet_set(got[k], all[k](duet_of_matrix(x), t.axis));
+    duet_recording *r = duet_record_end();
+    CHECK(s == DUET_OK && r, "%s", duet_error());
+    for (int turn = 0; turn < 3 && r && s == DUET_OK; turn++) {
+        t.seed++;
+        duet_free(&m);
+        m = along_operand(&t);
+        s = duet_set(x, m) || duet_replay(r);
+        for (int k = 0; k < 4; k++) {
+            duet_matrix *wanted = duet_eval(all[k](duet_of_matrix(m), t.axis));
+            CHECK(s == DUET_OK && along_same(got[k], wanted), "replay %d of formula %d, seed %llu: %s", turn,
+                  k, (unsigned long long)seed, duet_error());
+            duet_free(&wanted);
+        }
+    }
+    duet_recording_free(&r);
+    duet_free(&m, &x, &got[0], &got[1], &got[2], &got[3]);
+}
+
+static void all_along(duet_group *g, uint64_t seed)
+{
+    halves_along(g, seed);
+    sorts_along(g, seed);
+    scans_along(g, seed);
+    reductions_along(g, seed);
+    overflows_along(g, seed);
+    var_of_columns(g, seed);
+    replays_along(g, seed);
+}
+
 #endif

@@ -51,6 +51,10 @@ static void traffic_of(duet_group *g)
     SENDS("gather", r, x, all * others);
     if (COLUMNS % (int)ranks == 0) SENDS("other axis", c, x, all * others / ranks);
     SENDS("contraction", d, duet_matmul(duet_transpose(x), y), 2 * COLUMNS * COLUMNS * each * others);
+    SENDS("einsum, rows", p, duet_einsum(x, w, "ij,jk->ik"), 0);
+    SENDS("einsum, contraction", d, duet_einsum(x, y, "ki,kj->ij"), 2 * COLUMNS * COLUMNS * each * others);
+    SENDS("rows of a table", d, duet_take(x, duet_iota(DUET_I64, COLUMNS), 0),
+          2 * COLUMNS * COLUMNS * each * others);
     if ((int)ranks <= COLUMNS && COLUMNS % (int)ranks == 0)
         SENDS("contraction to parts", ds, duet_matmul(duet_transpose(x), y),
               COLUMNS * COLUMNS * each * others);

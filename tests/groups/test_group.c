@@ -28,12 +28,7 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     for (int64_t i = 0; i < count; i++) run_training(g, seed + (uint64_t)i, ranks > 1 && strstr(what, "GPU"));
     snprintf(name, sizeof name, "training on %d %s", ranks, what);
     tap_point(name);
-    halves_along(g, seed);
-    sorts_along(g, seed);
-    scans_along(g, seed);
-    reductions_along(g, seed);
-    overflows_along(g, seed);
-    var_of_columns(g, seed);
+    all_along(g, seed);
     snprintf(name, sizeof name, "long operators along the split axis on %d %s", ranks, what);
     tap_point(name);
     lookups(g, seed, !strcmp(what, "GPUs"));

@@ -1,6 +1,6 @@
 /* test_group_mpi.c - compares statements with matrices on a group of MPI processes, on the CPU, with those of
  * ordinary matrices. Every process checks its results; rank 0 reports. */
-#include "group_cases.h"
+#include "group_lookups.h"
 #include <duet/mpi.h>
 
 /* The failures of all processes count. */
@@ -24,8 +24,13 @@ int main(int argc, char **argv)
     duet_group *g = duet_group_mpi(MPI_COMM_WORLD, DUET_CPU);
     CHECK(g != NULL, "%s", duet_error());
     for (int64_t i = 0; g && i < count; i++) run_case(g, seed + (uint64_t)i, i % 4 == 3);
-    duet_group_free(&g);
     point(rank, "random statements");
+    if (g) {
+        all_along(g, seed);
+        lookups(g, seed, false);
+    }
+    duet_group_free(&g);
+    point(rank, "long operators along the split axis, take and einsum");
     if (rank == 0) tap_end();
     MPI_Finalize();
     return 0;
