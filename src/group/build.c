@@ -174,8 +174,8 @@ static bool is_own_range(const builder *b, uint32_t i)
     return n->op == OP_range && b->p->of[i].at.axis >= 0 && b->p->of[i].at.axis == n->attr.range.axis;
 }
 
-/* Collective steps add integers of at least 32 bits. Sums modulo 2^32 are right modulo 2^8 and 2^16 too. A bool is
- * true if a term is. */
+/* Collective steps add integers of at least 32 bits. Sums modulo 2^32 are right modulo 2^8 and 2^16 too. A
+ * bool is true if a term is. */
 static bool is_small_integer(duet_dtype type)
 {
     return dtype_kind(type) == TYPE_BOOL || (dtype_is_integer(type) && dtypes[type].bytes < 4);

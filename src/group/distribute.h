@@ -74,8 +74,8 @@ static inline uint32_t axes_of(const node *n, const node *x)
 /* reductions.c: a reduction along the axis along which its operands are split. */
 bool distribute_reduction(planner *p, uint32_t i, int axis);
 
-/* Bounds near those of d that divide no block of REDUCE_BLOCK elements. n: the size of the axis. unit: elements for
- * each index. NULL: out of memory */
+/* Bounds near those of d that divide no block of REDUCE_BLOCK elements. n: the size of the axis. unit:
+ * elements for each index. NULL: out of memory */
 int64_t *whole_blocks(planner *p, const distribution *d, int64_t n, int64_t unit);
 
 #endif

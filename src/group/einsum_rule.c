@@ -2,7 +2,8 @@
 #include "einsum.h"
 #include "rules.h"
 
-/* The operand `lead` stays as it is, and the other one is split along the axis with the same letter, if it has one. */
+/* The operand `lead` stays as it is, and the other one is split along the axis with the same letter, if it
+ * has one. */
 static spread along(const planner *p, uint32_t i, int lead)
 {
     const einsum_attributes *e = &p->nodes[i].attr.einsum;

@@ -1,5 +1,5 @@
-/* lookups.c - take along the split axis: each rank takes the elements that it has, and the results are added. All
- * but one of the terms of a sum are -0, which changes no number, not even the sign of a zero. */
+/* lookups.c - take along the split axis: each rank takes the elements that it has, and the results are
+ * added. All but one of the terms of a sum are -0, which changes no number, not even the sign of a zero. */
 #include "build.h"
 #include "dtype.h"
 

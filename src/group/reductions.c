@@ -28,8 +28,8 @@ static bool is_free(const node *n, const node *x)
     return chooses((enum op)n->op) || (exact && is_sum((enum op)n->op));
 }
 
-/* mean and norm are computed from sums, and var from several numbers that are joined in the same order. Those of
- * scaled elements are used if the plain sum overflows or, for norm, underflows. */
+/* mean and norm are computed from sums, and var from several numbers that are joined in the same order.
+ * Those of scaled elements are used if the plain sum overflows or, for norm, underflows. */
 static bool is_made_of_sums(enum op op) { return op == OP_mean || op == OP_norm || op == OP_var; }
 
 /* Is the result made of sums in the canonical order? The product of complex numbers has another order. */

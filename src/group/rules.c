@@ -241,8 +241,8 @@ static bool histogram_rule(planner *p, uint32_t i, spread *s)
 
 /* ---- elements that move ---- */
 
-/* Along the split axis of x, each rank takes the elements that it has, and the results are added, if that sends less
- * than to gather x. */
+/* Along the split axis of x, each rank takes the elements that it has, and the results are added, if that
+ * sends less than to gather x. */
 static bool add_taken(const planner *p, uint32_t i, spread *s)
 {
     const node *x = operand_node(p, i, 0);

@@ -1,12 +1,13 @@
 /* scans.c - cumsum and cumprod along the split axis of a matrix.
  *
- * An element of the result is b + (g + (r + s)), as docs/semantics.md defines: s, r and g are sums within a block of
- * 4096 elements, and b is the sum of the earlier blocks, one after the other. Parts begin at multiples of a block.
+ * An element of the result is b + (g + (r + s)), as docs/semantics.md defines: s, r and g are sums within
+ * a block of 4096 elements, and b is the sum of the earlier blocks, one after the other. Parts begin at
+ * multiples of a block.
  *   1. Each rank scans its blocks one by one. The last element of each is the sum of the block.
  *   2. All ranks receive the sums of all blocks.
  *   3. Each rank adds the sums of the blocks of earlier ranks. scatter_add to one element has the same order.
- *   4. Each rank scans its part, behind a block whose first element is the sum of step 3, and whose other elements
- *      change no sum. */
+ *   4. Each rank scans its part, behind a block whose first element is the sum of step 3, and whose other
+ *      elements change no sum. */
 #include "build.h"
 #include "dtype.h"
 #include "operator_again.h"

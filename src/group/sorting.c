@@ -1,23 +1,26 @@
 /* sorting.c - sort and argsort along the split axis of a matrix, for which no rank needs all elements.
  *
- * This is the columnsort of Leighton (Tight bounds on the complexity of parallel sorting, 1985). Which elements
- * move where does not depend on their values, so the steps can be recorded. Let P be the number of ranks, and
- * let each rank have R elements, a column of an R x P matrix. R is a multiple of P and at least 2 (P - 1)^2.
+ * This is the columnsort of Leighton (Tight bounds on the complexity of parallel sorting, 1985). Which
+ * elements move where does not depend on their values, so the steps can be recorded. Let P be the number
+ * of ranks, and let each rank have R elements, a column of an R x P matrix. R is a multiple of P and at
+ * least 2 (P - 1)^2.
  *   1. Each rank sorts its column.
  *   2. The elements of the columns, one column after the other, become rows of P elements.
  *   3. Each rank sorts its column.
  *   4. The inverse of step 2: the elements, row by row, become columns.
  *   5. Each rank sorts its column.
- *   6. The columns move by R / 2: each rank has the second half of a column and the first half of the next one.
+ *   6. The columns move by R / 2: each rank has the second half of a column and the first half of the next
+ *      one.
  *   7. Each rank sorts these. All elements are then in order.
  *   8. The elements move to the parts of the result.
  * To the last columns, elements are added that come after all others.
  *
  * The result must be that of a stable sort, so elements are ordered by their values, and equal ones by their
- * indices. In steps 1 and 3, equal elements are in the order of their indices before the step, and a stable sort
- * by values is enough: in step 3 a column has, for each rank in turn, some elements of the sorted column of that
- * rank. In steps 5 and 7 a rank first sorts by indices. So elements move together with their indices. For sort of
- * integers, equal elements cannot be distinguished, and the indices are not needed. */
+ * indices. In steps 1 and 3, equal elements are in the order of their indices before the step, and a
+ * stable sort by values is enough: in step 3 a column has, for each rank in turn, some elements of the
+ * sorted column of that rank. In steps 5 and 7 a rank first sorts by indices. So elements move together
+ * with their indices. For sort of integers, equal elements cannot be distinguished, and the indices are
+ * not needed. */
 #include "build.h"
 #include "dtype.h"
 #include "operator_again.h"

@@ -1,15 +1,15 @@
 /* variances.c - the variance along the split axis.
  *
  * It is computed by element-wise formulas, with the operations of the row of var in ops.def, in the order of
- * core/reduce_order.h. Each rank computes the state of its blocks, and joins these to complete subtrees. All ranks
- * receive the states of all subtrees, and join them.
+ * core/reduce_order.h. Each rank computes the state of its blocks, and joins these to complete subtrees.
+ * All ranks receive the states of all subtrees, and join them.
  *
- * A state is an origin, the mean of the distances from it, and the sum of the squared distances from that mean. The
- * number of elements is the same for all states of a formula, so it is a number; but not for the lanes of the last
- * block, which may be incomplete.
+ * A state is an origin, the mean of the distances from it, and the sum of the squared distances from that
+ * mean. The number of elements is the same for all states of a formula, so it is a number; but not for the
+ * lanes of the last block, which may be incomplete.
  *
- * If the sum of squares overflows, the state over scaled elements is used. So there are two states of each block,
- * one of them scaled, and both are joined. */
+ * If the sum of squares overflows, the state over scaled elements is used. So there are two states of each
+ * block, one of them scaled, and both are joined. */
 #include "dtype.h"
 #include "joining.h"
 #include "operator_again.h"
@@ -231,7 +231,8 @@ static void count_states(const joining *j)
     }
 }
 
-/* Joins the blocks of this rank, level by level, to the subtrees of subtree_at(). m has blocks along axis 2. */
+/* Joins the blocks of this rank, level by level, to the subtrees of subtree_at(). m has blocks along axis
+ * 2. */
 static moments subtrees_of(const variance *v, moments m, span s)
 {
     moments left[128], right[64], all;

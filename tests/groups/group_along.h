@@ -1,5 +1,6 @@
-/* group_along.h - operators along the split axis of matrices that are too long to be gathered, with elements of
- * all types, also special ones, and parts of different sizes. They must have the bits of ordinary matrices. */
+/* group_along.h - operators along the split axis of matrices that are too long to be gathered, with
+ * elements of all types, also special ones, and parts of different sizes. They must have the bits of
+ * ordinary matrices. */
 #ifndef GROUP_ALONG_H
 #define GROUP_ALONG_H
 
