@@ -56,8 +56,14 @@ void distribution_part(const distribution *d, const shape *whole, int rank, shap
     start->rank = whole->rank;
     memset(start->size, 0, sizeof start->size);
     if (d->axis < 0) return;
-    start->size[d->axis] = d->bounds[rank];
-    size->size[d->axis] = d->bounds[rank + 1] - d->bounds[rank];
+    const int part = d->parts ? rank / d->step % d->parts : rank;
+    start->size[d->axis] = d->bounds[part];
+    size->size[d->axis] = d->bounds[part + 1] - d->bounds[part];
+    if (!d->second.parts) return;
+    const struct second_axis *s = &d->second;
+    const int other = rank / s->step % s->parts;
+    start->size[s->axis] = s->bounds[other];
+    size->size[s->axis] = s->bounds[other + 1] - s->bounds[other];
 }
 
 /* The elements that two ranks have, as a box in the local array of the first. */
@@ -121,23 +127,46 @@ static void find_boxes(collective *x)
     }
 }
 
-static bool copy_bounds(distribution *d, int ranks)
+/* The number of bounds of the first axis. */
+static size_t bound_count(const distribution *d, int ranks)
 {
-    if (d->axis < 0) {
-        d->bounds = NULL;
-        return true;
-    }
-    int64_t *own = malloc(((size_t)ranks + 1) * sizeof *own);
-    if (own) memcpy(own, d->bounds, ((size_t)ranks + 1) * sizeof *own);
-    d->bounds = own;
-    return own;
+    return d->axis < 0 ? 0 : (size_t)(d->parts ? d->parts : ranks) + 1;
+}
+
+static size_t second_count(const distribution *d)
+{
+    return d->second.parts ? (size_t)d->second.parts + 1 : 0;
+}
+
+/* Replaces bounds by a copy. */
+static bool copy_bounds(int64_t **bounds, size_t count)
+{
+    int64_t *own = count ? malloc(count * sizeof *own) : NULL;
+    if (own) memcpy(own, *bounds, count * sizeof *own);
+    *bounds = own;
+    return own || !count;
+}
+
+static bool copy_distribution(distribution *d, int ranks)
+{
+    const bool first = copy_bounds(&d->bounds, bound_count(d, ranks)),
+               second = copy_bounds(&d->second.bounds, second_count(d));
+    return first && second;
+}
+
+static uint64_t hash_axis(uint64_t hash, int axis, int step, int parts, const int64_t *bounds, size_t count)
+{
+    hash = hash_step(hash, (uint64_t)(int64_t)axis);
+    hash = hash_step(hash, (uint64_t)step << 32 | (uint64_t)parts);
+    for (size_t k = 0; k < count; k++) hash = hash_step(hash, (uint64_t)bounds[k]);
+    return hash;
 }
 
 static uint64_t hash_distribution(uint64_t hash, const distribution *d, int ranks)
 {
-    hash = hash_step(hash, (uint64_t)(int64_t)d->axis);
-    for (int r = 0; d->axis >= 0 && r <= ranks; r++) hash = hash_step(hash, (uint64_t)d->bounds[r]);
-    return hash;
+    const struct second_axis *s = &d->second;
+    hash = hash_axis(hash, d->axis, d->step, d->parts, d->bounds, bound_count(d, ranks));
+    return hash_axis(hash, s->axis, s->step, s->parts, s->bounds, second_count(d));
 }
 
 static uint64_t signature_of(const collective *x)
@@ -151,14 +180,25 @@ static uint64_t signature_of(const collective *x)
 
 bool distribution_equal(const distribution *a, const distribution *b, int ranks)
 {
+    const struct second_axis *s = &a->second, *t = &b->second;
     if (a->axis != b->axis) return false;
-    return a->axis < 0 || !memcmp(a->bounds, b->bounds, ((size_t)ranks + 1) * sizeof *a->bounds);
+    if (a->axis < 0) return true;
+    if (a->step != b->step || a->parts != b->parts || s->parts != t->parts) return false;
+    if (memcmp(a->bounds, b->bounds, bound_count(a, ranks) * sizeof *a->bounds)) return false;
+    return !s->parts || (s->axis == t->axis && s->step == t->step &&
+                         !memcmp(s->bounds, t->bounds, second_count(a) * sizeof *s->bounds));
+}
+
+static void distribution_free(distribution *d)
+{
+    free(d->bounds);
+    free(d->second.bounds);
 }
 
 static void collective_free(collective *x)
 {
-    free(x->from.bounds);
-    free(x->to.bounds);
+    distribution_free(&x->from);
+    distribution_free(&x->to);
     free(x->send);
     free(x->receive);
     free(x);
@@ -195,7 +235,8 @@ static bool add_in_parts(collective *x)
 static bool fill(collective *x)
 {
     const size_t ranks = (size_t)x->c->ranks;
-    const bool has_from = copy_bounds(&x->from, x->c->ranks), has_to = copy_bounds(&x->to, x->c->ranks);
+    const bool has_from = copy_distribution(&x->from, x->c->ranks),
+               has_to = copy_distribution(&x->to, x->c->ranks);
     x->send = calloc(ranks, sizeof *x->send);
     x->receive = calloc(ranks, sizeof *x->receive);
     if (!has_from || !has_to || !x->send || !x->receive) return false;

@@ -43,15 +43,25 @@ duet_status communicator_exchange(communicator *c, const duet_message *send, int
 /* ---- how elements are distributed, and steps that change it ---- */
 
 /* Which elements of an array each rank has. Rank r has the indices bounds[r] to bounds[r + 1] - 1 of this
- * axis. If axis is -1, every rank has all elements. */
+ * axis. If axis is -1, every rank has all elements.
+ *
+ * In a grid of ranks, which has parts > 0, rank r has part r / step % parts of the axis instead. Several
+ * ranks then have the same part, unless the grid divides a second axis between them (second.parts > 0). */
 typedef struct distribution {
     int axis;
-    int64_t *bounds; /* ranks + 1 of them, or NULL */
+    int64_t *bounds; /* ranks + 1 of them, or parts + 1, or NULL */
+    int step, parts;
+    struct second_axis {
+        int axis;
+        int64_t *bounds; /* parts + 1 of them */
+        int step, parts;
+    } second;
 } distribution;
 
 static inline distribution replicated(void) { return (distribution){ -1, NULL }; }
 
-/* MOVE      from one distribution to another
+/* MOVE      from one distribution to another. Either each element is on one rank before, or all are on every
+ *           rank
  * ADD       each rank has a partial sum of the whole array; each receives its part of the sum, as in `to` */
 enum collective_kind { COLLECTIVE_MOVE, COLLECTIVE_ADD };
 
@@ -114,7 +124,7 @@ static inline int64_t matrix_part_first(int64_t n, int ranks, int rank)
     return first / REDUCE_BLOCK * REDUCE_BLOCK;
 }
 
-/* The first index and the size of the part of a rank, along each axis. */
+/* The first index and the size of the part of a rank, along each axis: a box. */
 void distribution_part(const distribution *d, const shape *whole, int rank, shape *start, shape *size);
 bool distribution_equal(const distribution *a, const distribution *b, int ranks);
 

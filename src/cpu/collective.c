@@ -250,6 +250,7 @@ static const char *algorithm(const step *s)
     const collective *x = collective_of(s->attr.collective.id);
     if (x->kind == COLLECTIVE_ADD) return x->to.axis < 0 ? "all-reduce" : "reduce-scatter";
     if (x->to.axis < 0) return "all-gather";
+    if (x->to.parts) return "gather in a grid";
     return "all-to-all";
 }
 

@@ -34,7 +34,7 @@ static const collective *collective_at(const step *s) { return collective_of(s->
 static bool is_even(const collective *c, const distribution *d)
 {
     const int ranks = c->c->ranks;
-    if (d->axis < 0) return false;
+    if (d->axis < 0 || d->parts) return false;
     for (int a = 0; a < d->axis; a++)
         if (c->whole.size[a] != 1) return false;
     for (int r = 1; r < ranks; r++)

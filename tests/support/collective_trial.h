@@ -107,14 +107,19 @@ static void disconnect_ranks(ranks *all, bool failed)
 
 typedef struct spread {
     distribution d;
-    int64_t bounds[RANKS_MOST + 1];
+    int64_t bounds[RANKS_MOST + 1], others[RANKS_MOST + 1]; /* others: of the second axis of a grid */
 } spread;
 
 static void part_of(const shape *whole, const spread *s, int rank, int64_t *first, int64_t *size)
 {
+    const int part = s->d.parts ? rank / s->d.step % s->d.parts : rank;
     for (int a = 0; a < whole->rank; a++) {
-        first[a] = a == s->d.axis ? s->bounds[rank] : 0;
-        size[a] = a == s->d.axis ? s->bounds[rank + 1] - s->bounds[rank] : whole->size[a];
+        first[a] = a == s->d.axis ? s->bounds[part] : 0;
+        size[a] = a == s->d.axis ? s->bounds[part + 1] - s->bounds[part] : whole->size[a];
+        if (!s->d.second.parts || a != s->d.second.axis) continue;
+        const int other = rank / s->d.second.step % s->d.second.parts;
+        first[a] = s->others[other];
+        size[a] = s->others[other + 1] - s->others[other];
     }
 }
 
@@ -133,6 +138,29 @@ static void spread_randomly(spread *s, const shape *whole, int axis, int count)
         const int64_t left = whole->size[axis] - s->bounds[r - 1];
         s->bounds[r] = s->bounds[r - 1] + (left && chance(80) ? draw((int)left + 1) : 0);
     }
+}
+
+static void random_bounds(int64_t *bounds, int parts, int64_t n)
+{
+    for (int k = 0; k <= parts; k++) bounds[k] = n * k / parts;
+    if (chance(40)) return;
+    for (int k = 1; k < parts; k++) bounds[k] = bounds[k - 1] + draw((int)(n - bounds[k - 1]) + 1);
+}
+
+/* Blocks of a grid of ranks: of two axes, or of one if ranks may have the same elements. Without enough axes
+ * or ranks, s is unchanged. */
+static void spread_on_grid(spread *s, const shape *whole, int count, bool may_repeat)
+{
+    const int rows = 2 + draw(count), columns = count / rows, axis = draw(whole->rank);
+    const bool two = !may_repeat || chance(50);
+    if (columns < 2 || count % rows || (two && whole->rank < 2)) return;
+    const bool down = chance(50);
+    s->d = (distribution){ axis, s->bounds, down ? 1 : columns, rows };
+    random_bounds(s->bounds, rows, whole->size[axis]);
+    if (!two) return;
+    const int other = (axis + 1 + draw(whole->rank - 1)) % whole->rank;
+    s->d.second = (struct second_axis){ other, s->others, down ? rows : 1, columns };
+    random_bounds(s->others, columns, whole->size[other]);
 }
 
 /* ---- trials ---- */
@@ -260,6 +288,8 @@ static inline void random_trial(trial *t, ranks *all)
     if (chance(40)) whole.size[draw(whole.rank)] = all->count * (1 + draw(3));
     spread_randomly(&t->from, &whole, kind == COLLECTIVE_ADD ? -1 : draw(whole.rank + 1) - 1, all->count);
     spread_randomly(&t->to, &whole, draw(whole.rank + 1) - 1, all->count);
+    if (kind == COLLECTIVE_MOVE && chance(30)) spread_on_grid(&t->from, &whole, all->count, false);
+    if (kind == COLLECTIVE_MOVE && chance(30)) spread_on_grid(&t->to, &whole, all->count, true);
     make_trial(t, all, kind,
                kind == COLLECTIVE_ADD ? added_types[draw(8)] : (duet_dtype)draw(DUET_DTYPE_COUNT), &whole);
 }
