@@ -52,8 +52,10 @@ duet_matrix *build_owned(builder *b, const duet_matrix *m) { return build_keep(b
 
 void part_of_node(const builder *b, const node *n, const distribution *d, int64_t size[DUET_RANK_MAX])
 {
-    memcpy(size, n->size, sizeof n->size);
-    if (d->axis >= 0) size[d->axis] = d->bounds[b->c->rank + 1] - d->bounds[b->c->rank];
+    const shape whole = shape_of_node(n);
+    shape start, own;
+    distribution_part(d, &whole, b->c->rank, &start, &own);
+    memcpy(size, own.size, sizeof own.size);
 }
 
 duet_expr build_range(const builder *b, duet_expr e, int axis, int64_t from, int64_t upto)
@@ -73,9 +75,7 @@ duet_expr build_collective(builder *b, enum collective_kind kind, duet_expr e, d
     return b->last;
 }
 
-/* Halves are computed in f32 and rounded when they are stored in a matrix. So intermediate halves are sent as
- * f32. */
-static duet_dtype widened(const builder *b, uint32_t i, duet_expr *e)
+duet_dtype build_widened(const builder *b, uint32_t i, duet_expr *e)
 {
     const node *n = &b->p->nodes[i];
     if (n->op == OP_LEAF || !dtype_is_half((duet_dtype)n->type)) return (duet_dtype)n->type;
@@ -91,9 +91,22 @@ static moved_value *find_moved(const builder *b, uint32_t i, const distribution 
 }
 
 /* Every rank has all elements, and uses its part of them. */
-static duet_expr take_part(const builder *b, duet_expr e, const distribution *to)
+static duet_expr take_part(const builder *b, duet_expr e, const shape *whole, const distribution *to)
 {
-    return build_range(b, e, to->axis, to->bounds[b->c->rank], to->bounds[b->c->rank + 1]);
+    shape start, own;
+    distribution_part(to, whole, b->c->rank, &start, &own);
+    for (int a = 0; a < whole->rank; a++)
+        if (own.size[a] != whole->size[a])
+            e = build_range(b, e, a, start.size[a], start.size[a] + own.size[a]);
+    return e;
+}
+
+duet_expr build_moved_array(builder *b, duet_expr e, duet_dtype type, const shape *whole,
+                            const distribution *from, const distribution *to)
+{
+    if (distribution_equal(from, to, b->c->ranks)) return e;
+    if (from->axis < 0) return take_part(b, e, whole, to);
+    return build_collective(b, COLLECTIVE_MOVE, e, type, whole, from, to);
 }
 
 duet_expr build_moved(builder *b, uint32_t i, const distribution *to)
@@ -105,11 +118,8 @@ duet_expr build_moved(builder *b, uint32_t i, const distribution *to)
     if (before) return before->e;
     const shape whole = shape_of_node(n);
     duet_expr e = b->value[i];
-    if (from->axis < 0) e = take_part(b, e, to);
-    else {
-        const duet_dtype type = widened(b, i, &e);
-        e = build_collective(b, COLLECTIVE_MOVE, e, type, &whole, from, to);
-    }
+    const duet_dtype type = from->axis < 0 ? (duet_dtype)n->type : build_widened(b, i, &e);
+    e = build_moved_array(b, e, type, &whole, from, to);
     moved_value *m = malloc(sizeof *m);
     if (!m) return formula_failed(fail(DUET_NO_MEMORY, "no memory for a formula"));
     *m = (moved_value){ i, *to, e, b->moved };
@@ -188,7 +198,7 @@ static duet_expr build_sum(builder *b, uint32_t i, duet_expr e)
     const shape whole = shape_of_node(n);
     const distribution partial = replicated();
     const bool is_small = is_small_integer((duet_dtype)n->type);
-    const duet_dtype type = is_small ? DUET_I32 : widened(b, i, &e);
+    const duet_dtype type = is_small ? DUET_I32 : build_widened(b, i, &e);
     if (is_small) e = duet_cast_at(e, type, b->site);
     e = build_collective(b, COLLECTIVE_ADD, e, type, &whole, &partial, &b->p->of[i].at);
     return is_small ? duet_cast_at(e, (duet_dtype)n->type, b->site) : e;
@@ -203,6 +213,7 @@ static duet_expr build_operator(builder *b, uint32_t i, const duet_expr x[])
     if (s->how == TRANSFORMED) return build_transform(b, i, x[0]);
     if (s->how == TOP) return build_top(b, i, x[0]);
     if (s->how == PANELS) return build_panels(b, i, x);
+    if (s->how == GRID) return build_grid(b, i, x);
     if (s->how == SORTED) return build_sorted(b, i, x[0]);
     if (s->how == SCANNED) return build_scan(b, i, x[0]);
     if (is_own_range(b, i)) return build_own_range(b, i, x[0]);

@@ -41,6 +41,14 @@ duet_status build_node(builder *b, uint32_t i);
 /* The value of node i in another distribution. */
 duet_expr build_moved(builder *b, uint32_t i, const distribution *to);
 
+/* The same for an array. e: this rank's part of it. */
+duet_expr build_moved_array(builder *b, duet_expr e, duet_dtype type, const shape *whole,
+                            const distribution *from, const distribution *to);
+
+/* Halves are computed in f32 and rounded when they are stored in a matrix. So intermediate halves are sent as
+ * f32: casts the value *e of node i, and returns its type. */
+duet_dtype build_widened(const builder *b, uint32_t i, duet_expr *e);
+
 /* A collective step for an array of this type and shape. e: this rank's part of it in the distribution
  * `from`. */
 duet_expr build_collective(builder *b, enum collective_kind kind, duet_expr e, duet_dtype type,
@@ -71,6 +79,9 @@ duet_expr build_take(builder *b, uint32_t i, const duet_expr x[]);
 
 /* scans.c: a node that is SCANNED, from its operand. */
 duet_expr build_scan(builder *b, uint32_t i, duet_expr x);
+
+/* grid_product.c: a product that is GRID. */
+duet_expr build_grid(builder *b, uint32_t i, const duet_expr x[]);
 
 /* A view of this rank's part of m, for the duration of the statement. NULL: the text is set */
 duet_matrix *build_view(builder *b, const duet_matrix *m);

@@ -66,10 +66,41 @@ double node_count(const node *n)
 
 double node_bytes(const node *n) { return node_count(n) * (double)dtypes[n->type].bytes; }
 
+/* The elements that two boxes have in common. */
+static double common_count(const shape *start, const shape *size, const shape *other_start,
+                           const shape *other_size)
+{
+    double count = 1;
+    for (int a = 0; a < start->rank; a++) {
+        const int64_t end = start->size[a] + size->size[a], upto = other_start->size[a] + other_size->size[a];
+        const int64_t first = start->size[a] > other_start->size[a] ? start->size[a] : other_start->size[a],
+                      last = end < upto ? end : upto;
+        count *= last > first ? (double)(last - first) : 0;
+    }
+    return count;
+}
+
+/* The most elements that a rank receives. If there are many ranks, some of them are examined. */
+static double most_received(const planner *p, const node *n, const distribution *from, const distribution *to)
+{
+    const shape whole = shape_of_node(n);
+    double most = 0;
+    for (int r = 0; r < p->g->ranks; r += 1 + p->g->ranks / 64) {
+        shape start, size, has_start, has_size;
+        distribution_part(to, &whole, r, &start, &size);
+        distribution_part(from, &whole, r, &has_start, &has_size);
+        const double count = (double)shape_count(&size) - common_count(&start, &size, &has_start, &has_size);
+        if (count > most) most = count;
+    }
+    return most;
+}
+
 double move_seconds(const planner *p, const node *n, const distribution *from, const distribution *to)
 {
     const double others = (double)(p->g->ranks - 1) / p->g->ranks;
     if (from->axis < 0 || distribution_equal(from, to, p->g->ranks)) return 0;
+    if (from->parts || to->parts)
+        return most_received(p, n, from, to) * (double)dtypes[n->type].bytes / link_rate(p);
     const double all = node_bytes(n) * others / link_rate(p);
     return to->axis < 0 ? all : all / p->g->ranks;
 }

@@ -12,14 +12,24 @@
  * JOINED    a reduction along the split axis: each rank reduces its part, then the results are reduced
  * OWNED     a view whose elements are all on one rank, which sends them to all
  * TRANSFORMED, TOP, PANELS   in two steps: transforms.c
- * SORTED, SCANNED   along the split axis: sorting.c, scans.c */
-enum how { LOCAL, ADDED, JOINED, OWNED, TRANSFORMED, TOP, PANELS, SORTED, SCANNED };
+ * SORTED, SCANNED   along the split axis: sorting.c, scans.c
+ * GRID      a product, whose blocks the ranks compute: grid_product.c */
+enum how { LOCAL, ADDED, JOINED, OWNED, TRANSFORMED, TOP, PANELS, SORTED, SCANNED, GRID };
+
+/* How the ranks compute a product in blocks. */
+struct product_grid {
+    int rows, columns, panels;
+    distribution left, right, block; /* the operands of each rank, and its result */
+};
 
 typedef struct spread {
     enum how how;
     distribution at;      /* of the value */
     distribution need[3]; /* of the operands */
     bool gathers;         /* every rank computes all of it, from operands that are gathered */
+    bool is_wanted;       /* only one destination uses the value, and needs it as in `wanted` */
+    distribution wanted;
+    struct product_grid grid;
 } spread;
 
 /* A formula and how it is distributed. */
@@ -47,7 +57,7 @@ double node_bytes(const node *n);
 /* The longest axis outside of the mask that has at least one element for each rank; -1: there is none. */
 int other_axis(const planner *p, const node *x, uint32_t without);
 
-/* Seconds for changing the distribution of an array, and for adding partial sums. */
+/* Seconds for changing the distribution of an array, and for adding partial sums on all ranks. */
 double move_seconds(const planner *p, const node *n, const distribution *from, const distribution *to);
 double rank_flops(const planner *p); /* a second */
 double add_seconds(const planner *p, const node *n);

@@ -8,9 +8,12 @@ static spread along(const planner *p, uint32_t i, int lead)
 {
     const einsum_attributes *e = &p->nodes[i].attr.einsum;
     const distribution *d = operand_at(p, i, lead);
+    const spread *before = &p->of[i];
     const int letter = einsum_letter(e, lead, d->axis), other = einsum_axis(e, !lead, letter),
               out = einsum_axis(e, EINSUM_OUT, letter);
     spread s = { .how = out < 0 ? ADDED : LOCAL, .at = replicated() };
+    s.is_wanted = before->is_wanted;
+    s.wanted = before->wanted;
     s.need[lead] = *d;
     s.need[!lead] = other < 0 ? replicated() : (distribution){ other, d->bounds };
     if (out >= 0) s.at = (distribution){ out, d->bounds };

@@ -130,18 +130,29 @@ static duet_status distribute_dest(group_run_of *r, int k)
     at->bounds = bounds_new(&r->p);
     if (!at->bounds) return fail(DUET_NO_MEMORY, "no memory");
     int owner;
-    if (!split_distribution(m, at)) {
-        *at = replicated();
-        if (split_owner(m, &owner)) return DUET_OK;
-        return fail(
-            DUET_UNSUPPORTED,
-            "the destination is a view whose elements are not split along one axis; assign to a matrix, "
-            "or to ranges of it with positive steps");
-    }
+    if (split_distribution(m, at)) return DUET_OK;
+    *at = replicated();
+    if (split_owner(m, &owner)) return DUET_OK;
+    return fail(DUET_UNSUPPORTED,
+                "the destination is a view whose elements are not split along one axis; assign to a matrix, "
+                "or to ranges of it with positive steps");
+}
+
+/* If only one destination uses a value, operators may compute it where the destination needs it. */
+static void note_wanted(group_run_of *r, int k)
+{
     spread *s = &r->p.of[r->to[k].node];
-    const distribution want = destination_needs(r, k);
-    if (s->how == ADDED && want.axis >= 0 && is_only_used_by(r, r->to[k].node, k)) s->at = want;
-    return DUET_OK;
+    s->is_wanted = is_only_used_by(r, r->to[k].node, k);
+    s->wanted = destination_needs(r, k);
+}
+
+/* Partial sums are added on the ranks that need them. */
+static void place_sums(group_run_of *r)
+{
+    for (int k = 0; k < r->count; k++) {
+        spread *s = &r->p.of[r->to[k].node];
+        if (s->how == ADDED && s->is_wanted && s->wanted.axis >= 0) s->at = s->wanted;
+    }
 }
 
 /* ---- destinations that the ranks do not write themselves ---- */
@@ -254,8 +265,12 @@ static duet_status prepare(group_run_of *r, node *nodes, uint32_t count)
         return fail(DUET_NO_MEMORY, "no memory for a formula of %u nodes", count);
     TRY(deferred_flush());
     TRY(ready_parts(r));
+    for (int k = 0; k < r->count; k++) {
+        TRY(distribute_dest(r, k));
+        note_wanted(r, k);
+    }
     TRY(distribute_nodes(r));
-    for (int k = 0; k < r->count; k++) TRY(distribute_dest(r, k));
+    place_sums(r);
     if (!build_order(&r->p, r->order))
         return fail(DUET_NO_MEMORY, "no memory for a formula of %u nodes", count);
     return DUET_OK;

@@ -1,7 +1,7 @@
 /* product_rules.c - how a product is distributed: of the ways that the split axes of its operands allow, the
  * one that is expected to be fastest. */
 #include "dtype.h"
-#include "rules.h"
+#include "grid_product.h"
 
 /* A way to compute a product: the split axes of the result and of each operand (-1: replicated). adds: the
  * results of the ranks are partial sums. */
@@ -10,11 +10,48 @@ typedef struct product_way {
     bool adds;
     const int64_t *bounds;
     double seconds;
+    int calls; /* collective steps */
 } product_way;
+
+#define PANEL_ELEMENTS 4e6 /* a smaller right operand is gathered as a whole */
 
 static distribution way_need(const product_way *w, int axis)
 {
     return axis < 0 ? replicated() : (distribution){ axis, (int64_t *)w->bounds };
+}
+
+/* Must a large right operand be gathered, which is split by rows? Then the rows of one
+ * rank are gathered at a time. */
+static bool goes_by_panels(const planner *p, uint32_t i, const product_way *w)
+{
+    const node *x = operand_node(p, i, 0), *y = operand_node(p, i, 1);
+    const duet_dtype type = (duet_dtype)p->nodes[i].type;
+    return x->rank == 2 && y->rank == 2 && w->left == 0 && w->right < 0 && !w->adds &&
+           operand_at(p, i, 1)->axis == 0 && node_count(y) >= PANEL_ELEMENTS && dtype_is_f32_or_f64(type);
+}
+
+/* Adds the time and the latency of moving an array. */
+static void weigh_move(const planner *p, const node *n, const distribution *from, const distribution *to,
+                       product_way *w)
+{
+    if (from->axis < 0 || distribution_equal(from, to, p->g->ranks)) return;
+    w->seconds += move_seconds(p, n, from, to);
+    w->calls++;
+}
+
+/* Adds the costs of adding the partial sums, and of moving the result to a destination that is known. */
+static void weigh_result(const planner *p, uint32_t i, product_way *w)
+{
+    const node *n = &p->nodes[i];
+    const spread *s = &p->of[i];
+    if (w->adds) {
+        const bool scatters = s->is_wanted && is_split(&s->wanted);
+        w->seconds += add_seconds(p, n) / (scatters ? 2 : 1);
+        w->calls++;
+    } else if (s->is_wanted) {
+        const distribution at = way_need(w, w->result);
+        weigh_move(p, n, &at, &s->wanted, w);
+    }
 }
 
 static void weigh(const planner *p, uint32_t i, product_way w, product_way *best)
@@ -22,11 +59,23 @@ static void weigh(const planner *p, uint32_t i, product_way w, product_way *best
     const node *n = &p->nodes[i], *x = operand_node(p, i, 0), *y = operand_node(p, i, 1);
     const distribution left = way_need(&w, w.left), right = way_need(&w, w.right);
     const bool cut = w.left >= 0 || w.right >= 0;
-    w.seconds =
-        move_seconds(p, x, operand_at(p, i, 0), &left) + move_seconds(p, y, operand_at(p, i, 1), &right);
+    weigh_move(p, x, operand_at(p, i, 0), &left, &w);
+    weigh_move(p, y, operand_at(p, i, 1), &right, &w);
+    weigh_result(p, i, &w);
     w.seconds += 2 * node_count(n) * (double)x->size[x->rank - 1] / rank_flops(p) / (cut ? p->g->ranks : 1);
-    if (w.adds) w.seconds += add_seconds(p, n);
     if (w.seconds < best->seconds) *best = w;
+}
+
+/* The seconds with what weigh leaves out, since it hardly matters for ways that send as many messages. Panels
+ * are sent by one rank at a time. */
+static double complete_seconds(const planner *p, uint32_t i, const product_way *w)
+{
+    const double seconds = w->seconds + w->calls * COLLECTIVE_SECONDS;
+    if (!goes_by_panels(p, i, w)) return seconds;
+    const distribution all = replicated();
+    const double once = move_seconds(p, operand_node(p, i, 1), operand_at(p, i, 1), &all);
+    const bool in_memory = p->g->place == DUET_CPU && p->g->near == p->g->ranks;
+    return seconds + (p->g->ranks - 1) * (COLLECTIVE_SECONDS + (in_memory ? 0 : once));
 }
 
 /* The way to compute the product if axis a of operand k is split. */
@@ -35,7 +84,7 @@ static product_way way_of_axis(const node *n, const node *x, const node *y, int 
     const node *own = k ? y : x, *other = k ? x : y;
     const int contracted = k ? (y->rank > 1 ? y->rank - 2 : 0) : x->rank - 1,
               rows = n->rank - (x->rank > 1) - (y->rank > 1);
-    product_way w = { -1, -1, -1, false, NULL, 0 };
+    product_way w = { -1, -1, -1, false, NULL, 0, 0 };
     if (a == contracted) {
         w.left = x->rank - 1;
         w.right = y->rank > 1 ? y->rank - 2 : 0;
@@ -49,30 +98,18 @@ static product_way way_of_axis(const node *n, const node *x, const node *y, int 
     }
     w.result = a + rows - (own->rank - 2);
     if (n->size[w.result] != own->size[a])
-        return (product_way){ -1, -1, -1, false, NULL, 0 }; /* it repeats */
+        return (product_way){ -1, -1, -1, false, NULL, 0, 0 }; /* it repeats */
     const int matching = w.result - (rows - (other->rank - 2));
     if (other->rank > 2 && matching >= 0 && other->size[matching] == own->size[a])
         *(k ? &w.left : &w.right) = matching;
     return w;
 }
 
-#define PANEL_ELEMENTS 4e6 /* a smaller right operand is gathered as a whole */
-
-/* Must a large right operand be gathered, which is split by rows? Then the rows of one
- * rank are gathered at a time. */
-static bool goes_by_panels(const planner *p, uint32_t i, const product_way *w)
-{
-    const node *x = operand_node(p, i, 0), *y = operand_node(p, i, 1);
-    const duet_dtype type = (duet_dtype)p->nodes[i].type;
-    return x->rank == 2 && y->rank == 2 && w->left == 0 && w->right < 0 && !w->adds &&
-           operand_at(p, i, 1)->axis == 0 && node_count(y) >= PANEL_ELEMENTS && dtype_is_f32_or_f64(type);
-}
-
 bool product_rule(planner *p, uint32_t i, spread *s)
 {
     const node *n = &p->nodes[i], *x = operand_node(p, i, 0), *y = operand_node(p, i, 1);
-    product_way best = { -1, -1, -1, false, NULL, 1e300 };
-    weigh(p, i, (product_way){ -1, -1, -1, false, NULL, 0 }, &best);
+    product_way best = { -1, -1, -1, false, NULL, 1e300, 0 };
+    weigh(p, i, (product_way){ -1, -1, -1, false, NULL, 0, 0 }, &best);
     for (int k = 0; k < 2; k++) {
         const distribution *d = operand_at(p, i, k);
         if (!is_split(d)) continue;
@@ -80,6 +117,9 @@ bool product_rule(planner *p, uint32_t i, spread *s)
         w.bounds = d->bounds;
         weigh(p, i, w, &best);
     }
+    bool failed;
+    if (grid_is_faster(p, i, complete_seconds(p, i, &best), s, &failed)) return true;
+    if (failed) return false;
     if (best.left < 0 && best.right < 0) return everywhere(p, i, s);
     if (goes_by_panels(p, i, &best)) {
         s->how = PANELS;

@@ -60,7 +60,21 @@ static bool may_fail(const group_run_of *r)
     return false;
 }
 
-/* Prints the formulas of the user, the bytes that the rank sends, and which operators gather operands. */
+static void print_distribution(const group_run_of *r, uint32_t i)
+{
+    const spread *s = &r->p.of[i];
+    if (s->gathers)
+        fprintf(r->explain, "  every rank gathers all elements for: %s\n",
+                r->nodes[i].op == OP_LEAF ? "a view" : op_infos[r->nodes[i].op].name);
+    if (s->how != GRID) return;
+    fprintf(r->explain, "  %s: blocks of a grid of %d x %d ranks", op_infos[r->nodes[i].op].name,
+            s->grid.rows, s->grid.columns);
+    if (s->grid.panels > 1) fprintf(r->explain, ", %d panels", s->grid.panels);
+    fputc('\n', r->explain);
+}
+
+/* Prints the formulas of the user, the bytes that the rank sends, which operators gather operands, and which
+ * products are computed in blocks. */
 static void print_statements(const group_run_of *r, const builder *b)
 {
     names n = { 0 };
@@ -71,10 +85,7 @@ static void print_statements(const group_run_of *r, const builder *b)
     }
     fprintf(r->explain, "  rank %d of %d: %d collective step%s; this rank sends %lld bytes\n", b->c->rank,
             b->c->ranks, b->sequence, b->sequence == 1 ? "" : "s", (long long)b->bytes);
-    for (uint32_t i = 0; i < r->p.count; i++)
-        if (r->p.of[i].gathers)
-            fprintf(r->explain, "  every rank gathers all elements for: %s\n",
-                    r->nodes[i].op == OP_LEAF ? "a view" : op_infos[r->nodes[i].op].name);
+    for (uint32_t i = 0; i < r->p.count; i++) print_distribution(r, i);
 }
 
 static duet_status run_built(const group_run_of *r, builder *b, duet_assignment *a)

@@ -5,6 +5,8 @@
  *     test_group [trials] [seed] */
 #include "group_along.h"
 #include "group_cases.h"
+#include "group_grid.h"
+#include "group_grid_traffic.h"
 #include "group_lookups.h"
 #include "group_nested.h"
 #include "group_traffic.h"
@@ -34,8 +36,12 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     lookups(g, seed, !strcmp(what, "GPUs"));
     snprintf(name, sizeof name, "take and einsum on %d %s", ranks, what);
     tap_point(name);
+    for (int64_t i = 0; i < count; i++) run_grid(g, seed + (uint64_t)i);
+    snprintf(name, sizeof name, "products in blocks on %d %s", ranks, what);
+    tap_point(name);
     traffic_of(g);
     traffic_of_vectors(g);
+    grid_traffic_of(g);
     snprintf(name, sizeof name, "bytes sent by %d %s", ranks, what);
     tap_point(name);
     duet_group_free(&g);
@@ -55,19 +61,19 @@ static int gpu_count(void)
 
 int main(int argc, char **argv)
 {
-    static const int ranks[] = { 1, 2, 3, 4, 8 };
+    static const int ranks[] = { 1, 2, 3, 4, 6, 8 };
     const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     const int count = trial_count(argc, argv, 60, 300);
 #ifdef FAKE_CUDA
     fake_devices(8);
 #endif
     const int gpus = gpu_count();
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         if (ranks[i] <= gpus) all_cases(ranks[i], count, seed, "GPUs");
 #ifndef FAKE_CUDA
     DUET_ON(DUET_CPU)
     {
-        for (int i = 0; i < 5; i++) all_cases(ranks[i], count, seed, "parts of the CPU");
+        for (int i = 0; i < 6; i++) all_cases(ranks[i], count, seed, "parts of the CPU");
     }
 #endif
     return tap_end();

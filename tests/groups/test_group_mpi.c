@@ -1,5 +1,6 @@
 /* test_group_mpi.c - compares statements with matrices on a group of MPI processes, on the CPU, with those of
  * ordinary matrices. Every process checks its results; rank 0 reports. */
+#include "group_grid.h"
 #include "group_lookups.h"
 #include <duet/mpi.h>
 
@@ -29,8 +30,10 @@ int main(int argc, char **argv)
         all_along(g, seed);
         lookups(g, seed, false);
     }
-    duet_group_free(&g);
     point(rank, "long operators along the split axis, take and einsum");
+    for (int64_t i = 0; g && i < count; i++) run_grid(g, seed + (uint64_t)i);
+    duet_group_free(&g);
+    point(rank, "products in blocks");
     if (rank == 0) tap_end();
     MPI_Finalize();
     return 0;

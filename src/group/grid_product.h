@@ -1,0 +1,14 @@
+/* grid_product.h - products of large matrices on a grid of ranks. */
+#ifndef GRID_PRODUCT_H
+#define GRID_PRODUCT_H
+
+#include "grid_policy.h"
+#include "rules.h"
+
+#define COLLECTIVE_SECONDS 40e-6 /* latency of a collective step */
+
+/* Is product i faster on a grid than in `seconds`, for the communication and the arithmetic? Then sets *s.
+ * *failed: out of memory */
+bool grid_is_faster(planner *p, uint32_t i, double seconds, spread *s, bool *failed);
+
+#endif
