@@ -212,7 +212,6 @@ static duet_expr build_operator(builder *b, uint32_t i, const duet_expr x[])
     if (s->how == JOINED) return build_joined(b, i, x);
     if (s->how == TRANSFORMED) return build_transform(b, i, x[0]);
     if (s->how == TOP) return build_top(b, i, x[0]);
-    if (s->how == PANELS) return build_panels(b, i, x);
     if (s->how == GRID) return build_grid(b, i, x);
     if (s->how == SORTED) return build_sorted(b, i, x[0]);
     if (s->how == SCANNED) return build_scan(b, i, x[0]);

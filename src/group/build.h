@@ -66,10 +66,9 @@ duet_expr build_joined(builder *b, uint32_t i, const duet_expr of[]);
 /* Frees m after the statement or, if that is recorded, with the recording. NULL: the text is set */
 duet_matrix *build_keep(builder *b, duet_matrix *m);
 
-/* transforms.c: nodes that are TRANSFORMED, TOP and PANELS, from their operands. */
+/* transforms.c: nodes that are TRANSFORMED and TOP, from their operands. */
 duet_expr build_transform(builder *b, uint32_t i, duet_expr x);
 duet_expr build_top(builder *b, uint32_t i, duet_expr x);
-duet_expr build_panels(builder *b, uint32_t i, const duet_expr x[]);
 
 /* sorting.c: a node that is SORTED, from its operand. */
 duet_expr build_sorted(builder *b, uint32_t i, duet_expr x);

@@ -11,10 +11,10 @@
  * ADDED     each rank computes a partial sum; these are then added
  * JOINED    a reduction along the split axis: each rank reduces its part, then the results are reduced
  * OWNED     a view whose elements are all on one rank, which sends them to all
- * TRANSFORMED, TOP, PANELS   in two steps: transforms.c
+ * TRANSFORMED, TOP   in two steps: transforms.c
  * SORTED, SCANNED   along the split axis: sorting.c, scans.c
  * GRID      a product, whose blocks the ranks compute: grid_product.c */
-enum how { LOCAL, ADDED, JOINED, OWNED, TRANSFORMED, TOP, PANELS, SORTED, SCANNED, GRID };
+enum how { LOCAL, ADDED, JOINED, OWNED, TRANSFORMED, TOP, SORTED, SCANNED, GRID };
 
 /* How the ranks compute a product in blocks. */
 struct product_grid {

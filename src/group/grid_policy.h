@@ -9,6 +9,7 @@ typedef struct grid_policy {
     bool forced;        /* use a grid even if it is not faster; one operand must be split */
     int rows;           /* of the grid; 0: any number */
     double panel_bytes; /* a rank gathers at most so many bytes of the operands at a time */
+    double gathered;    /* a smaller right operand may be gathered as a whole: the number of elements */
 } grid_policy;
 grid_policy *grid_products(void); /* the current one */
 

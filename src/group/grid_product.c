@@ -7,14 +7,15 @@
  * receives about (C - 1)/p of x, 1/C of y and 1/p of the result. Without the grid it receives all of y.
  *
  * The whole contraction is one product, unless the gathered blocks were too large. Then they are gathered in
- * panels of the contracted axis, and the products of the panels are added. */
+ * panels of the contracted axis, and the products of the panels are added. A grid with one column is used
+ * with panels only: each rank then receives all of y. */
 #include "grid_product.h"
 #include "build.h"
 #include "dtype.h"
 #include "operator_again.h"
 #include "status.h"
 
-static grid_policy policy = { false, 0, 2e9 };
+static grid_policy policy = { false, 0, 2e9, 4e6 };
 
 grid_policy *grid_products(void) { return &policy; }
 
@@ -191,6 +192,14 @@ bool grid_is_faster(planner *p, uint32_t i, double seconds, spread *s, bool *fai
 
 /* ---- formulas ---- */
 
+bool has_equal_parts(const distribution *d, int axis, int64_t n, int ranks)
+{
+    if (d->axis != axis) return true;
+    for (int r = 0; r <= ranks; r++)
+        if (d->bounds[r] * ranks != n * r) return false;
+    return true;
+}
+
 /* Panels of the contracted axis. The axis has `pieces` pieces of equal length, one on each rank if that is
  * possible, and a panel has a part of each piece. So all ranks send as much of each panel. */
 typedef struct panels {
@@ -198,15 +207,6 @@ typedef struct panels {
     uint32_t i;
     int64_t contracted, pieces;
 } panels;
-
-/* Are the parts of the contracted axis of equal size? */
-static bool has_equal_parts(const distribution *d, int axis, int64_t n, int ranks)
-{
-    if (d->axis != axis) return true;
-    for (int r = 0; r <= ranks; r++)
-        if (d->bounds[r] * ranks != n * r) return false;
-    return true;
-}
 
 static int64_t piece_count(const builder *b, uint32_t i, int64_t n)
 {

@@ -11,4 +11,7 @@
  * *failed: out of memory */
 bool grid_is_faster(planner *p, uint32_t i, double seconds, spread *s, bool *failed);
 
+/* Have all ranks as many of the n indices of this axis? Also if the array is not split along it. */
+bool has_equal_parts(const distribution *d, int axis, int64_t n, int ranks);
+
 #endif

@@ -13,21 +13,20 @@ typedef struct product_way {
     int calls; /* collective steps */
 } product_way;
 
-#define PANEL_ELEMENTS 4e6 /* a smaller right operand is gathered as a whole */
-
 static distribution way_need(const product_way *w, int axis)
 {
     return axis < 0 ? replicated() : (distribution){ axis, (int64_t *)w->bounds };
 }
 
-/* Must a large right operand be gathered, which is split by rows? Then the rows of one
- * rank are gathered at a time. */
+/* Must a large right operand be gathered, which is split by rows? Then as many rows as one rank has are
+ * gathered at a time. */
 static bool goes_by_panels(const planner *p, uint32_t i, const product_way *w)
 {
     const node *x = operand_node(p, i, 0), *y = operand_node(p, i, 1);
     const duet_dtype type = (duet_dtype)p->nodes[i].type;
     return x->rank == 2 && y->rank == 2 && w->left == 0 && w->right < 0 && !w->adds &&
-           operand_at(p, i, 1)->axis == 0 && node_count(y) >= PANEL_ELEMENTS && dtype_is_f32_or_f64(type);
+           operand_at(p, i, 1)->axis == 0 && node_count(y) >= grid_products()->gathered &&
+           dtype_is_f32_or_f64(type);
 }
 
 /* Adds the time and the latency of moving an array. */
@@ -66,16 +65,27 @@ static void weigh(const planner *p, uint32_t i, product_way w, product_way *best
     if (w.seconds < best->seconds) *best = w;
 }
 
-/* The seconds with what weigh leaves out, since it hardly matters for ways that send as many messages. Panels
- * are sent by one rank at a time. */
+/* The seconds with what weigh leaves out, since it hardly matters for ways that send as many messages. If
+ * ranks have different numbers of rows, a panel is sent by one rank, and the others wait. */
 static double complete_seconds(const planner *p, uint32_t i, const product_way *w)
 {
+    const node *y = operand_node(p, i, 1);
+    const distribution *at = operand_at(p, i, 1), all = replicated();
     const double seconds = w->seconds + w->calls * COLLECTIVE_SECONDS;
     if (!goes_by_panels(p, i, w)) return seconds;
-    const distribution all = replicated();
-    const double once = move_seconds(p, operand_node(p, i, 1), operand_at(p, i, 1), &all);
-    const bool in_memory = p->g->place == DUET_CPU && p->g->near == p->g->ranks;
-    return seconds + (p->g->ranks - 1) * (COLLECTIVE_SECONDS + (in_memory ? 0 : once));
+    const bool in_memory = p->g->place == DUET_CPU && p->g->near == p->g->ranks,
+               waits = !in_memory && !has_equal_parts(at, 0, y->size[0], p->g->ranks);
+    return seconds + (p->g->ranks - 1) * (COLLECTIVE_SECONDS + (waits ? move_seconds(p, y, at, &all) : 0));
+}
+
+static void use_panels(const planner *p, uint32_t i, const product_way *w, spread *s)
+{
+    const distribution rows = way_need(w, 0);
+    s->how = GRID;
+    s->at = rows;
+    s->grid = (struct product_grid){ p->g->ranks, 1, p->g->ranks, rows, replicated(), rows };
+    s->need[0] = rows;
+    s->need[1] = *operand_at(p, i, 1);
 }
 
 /* The way to compute the product if axis a of operand k is split. */
@@ -122,10 +132,7 @@ bool product_rule(planner *p, uint32_t i, spread *s)
     if (failed) return false;
     if (best.left < 0 && best.right < 0) return everywhere(p, i, s);
     if (goes_by_panels(p, i, &best)) {
-        s->how = PANELS;
-        s->at = way_need(&best, best.result);
-        s->need[0] = way_need(&best, best.left);
-        s->need[1] = *operand_at(p, i, 1);
+        use_panels(p, i, &best, s);
         return true;
     }
     s->how = best.adds ? ADDED : LOCAL;

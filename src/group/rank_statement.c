@@ -69,7 +69,7 @@ static void print_distribution(const group_run_of *r, uint32_t i)
     if (s->how != GRID) return;
     fprintf(r->explain, "  %s: blocks of a grid of %d x %d ranks", op_infos[r->nodes[i].op].name,
             s->grid.rows, s->grid.columns);
-    if (s->grid.panels > 1) fprintf(r->explain, ", %d panels", s->grid.panels);
+    if (s->grid.panels > 1) fprintf(r->explain, ", in at most %d panels", s->grid.panels);
     fputc('\n', r->explain);
 }
 

@@ -1,6 +1,5 @@
 /* transforms.c - operators that every rank does in two steps, with an exchange between them: Fourier
- * transforms along the split axis and others, the largest elements along the split axis, and products of
- * large matrices. */
+ * transforms along the split axis and others, and the largest elements along the split axis. */
 #include "build.h"
 #include "operator_again.h"
 #include "status.h"
@@ -104,35 +103,4 @@ duet_expr build_top(builder *b, uint32_t i, duet_expr x)
     index = duet_add_at(index, duet_of_integer(d->bounds[r]), b->site);
     return duet_take_along_axis_at(gather_top(&t, DUET_I64, index), largest(&t, op, DUET_I64, k, values),
                                    t.axis, b->site);
-}
-
-/* ---- x y, where both are split by rows: the rows of y that one rank has at a time ---- */
-
-static duet_expr panel(builder *b, const node *y, const distribution *d, int owner, duet_expr own)
-{
-    shape whole = shape_of_node(y);
-    distribution from = { 0, bounds_new(&b->own) };
-    const distribution to = replicated();
-    if (!from.bounds) return formula_failed(fail(DUET_NO_MEMORY, "no memory for a formula"));
-    whole.size[0] = d->bounds[owner + 1] - d->bounds[owner];
-    for (int r = 0; r <= b->c->ranks; r++) from.bounds[r] = r > owner ? whole.size[0] : 0;
-    if (b->c->rank != owner) own = build_range(b, own, 0, 0, 0);
-    return build_collective(b, COLLECTIVE_MOVE, own, (duet_dtype)y->type, &whole, &from, &to);
-}
-
-duet_expr build_panels(builder *b, uint32_t i, const duet_expr x[])
-{
-    const node *n = &b->p->nodes[i], *y = operand_node(b->p, i, 1);
-    const distribution *d = &b->p->of[i].need[1];
-    int64_t size[DUET_RANK_MAX];
-    duet_expr sum = { 0 };
-    part_of_node(b, n, &b->p->of[i].at, size);
-    for (int r = 0; r < b->c->ranks; r++) {
-        if (d->bounds[r + 1] == d->bounds[r]) continue;
-        const duet_expr pair[2] = { build_range(b, x[0], 1, d->bounds[r], d->bounds[r + 1]),
-                                    panel(b, y, d, r, x[1]) };
-        const duet_expr product = operator_again(n, pair, size);
-        sum = sum.serial ? duet_add_at(sum, product, b->site) : product;
-    }
-    return sum;
 }

@@ -129,7 +129,8 @@ static void run_grid(duet_group *g, uint64_t seed)
     rng r = rng_new(seed);
     grid_trial t = open_trial(&r, g, seed);
     const grid_policy before = *grid_products();
-    grid_products()->forced = true;
+    grid_products()->forced = rng_chance(&r, 80);
+    grid_products()->gathered = 1;
     grid_products()->rows = draw_rows(&r, duet_group_ranks(g));
     if (rng_chance(&r, 40)) grid_products()->panel_bytes = 4 + (double)rng_below(&r, 2000);
     duet_matrix *wanted = duet_eval(grid_formula(&t, false)), *got = NULL;
