@@ -409,7 +409,8 @@ def cnn(p, m, ranks, batch):
 
 
 def matmul_rows(p, m, ranks, n):
-    """Both operands are split by rows; all ranks get the second one. This is what Duet does."""
+    """Both operands are split by rows; all ranks get the second one as a whole. Duet does this with less than
+    4 million elements."""
     g, all_of_it = ranks_of(p, ranks), 4.0 * n * n
     compute = seconds_of(m["product"], 2.0 * n**3 / ranks)
     moving = all_gather(p, g, all_of_it)
@@ -418,24 +419,92 @@ def matmul_rows(p, m, ranks, n):
     return Step(compute, moving, min(moving, compute), moved, 1, int(ranks > 1), memory)
 
 
-def grid(ranks):
-    rows = 2 ** (int(math.log2(ranks)) // 2)
-    return rows, ranks // rows
+# Estimates by which Duet chooses a grid, in src/group: bytes of the operands that a rank gathers at a time;
+# bytes a second within a node, and between nodes; seconds of a call, for each message, and for each rank of a
+# ring; the necessary advantage
+PANEL, NEAR_RATE, FAR_RATE, MARGIN = 2e9, 100e9, 12.5e9, 1.1
+LATENCY, MESSAGE, HOP = 40e-6, 1e-6, 2e-6
+
+
+def grid_shares(rows, columns):
+    """What a rank receives of the first operand, of the second, and of the result, as shares of each."""
+    ranks = rows * columns
+    return (columns - 1) / ranks, (ranks - 1) / ranks / columns, (columns - 1) / columns / ranks
+
+
+def near_and_far(p, count, senders):
+    """Bytes from the same node, and from others. Senders: consecutive ranks, of which one is the receiver."""
+    near = count * (min(senders, int(p["node_gpus"])) - 1) / max(senders - 1, 1)
+    return near, count - near
+
+
+def grid_panels(rows, columns, all_of_it):
+    return max(1, math.ceil((1 / rows + 1 / columns) * all_of_it / PANEL))
+
+
+def expected_seconds(p, rows, columns, all_of_it):
+    """Duet's estimate for the communication of a product on a grid."""
+    panels = grid_panels(rows, columns, all_of_it)
+    seconds = 0.0
+    for share, senders, times in zip(grid_shares(rows, columns), (columns, rows * columns, columns),
+                                     (panels, panels, 1)):
+        near, far = near_and_far(p, all_of_it * share, senders)
+        seconds += (LATENCY + MESSAGE * senders) * times + max(near / NEAR_RATE, far / FAR_RATE)
+    return seconds
+
+
+def grid(p, ranks, all_of_it):
+    """The rows and columns of the grid that Duet chooses for a product of square matrices; None: no grid."""
+    node = min(ranks, int(p["node_gpus"]))
+    shared = NEAR_RATE if node == ranks else min(NEAR_RATE, node * FAR_RATE)
+    by_rows = all_gather_bytes(ranks, all_of_it) / shared
+    by_rows += (LATENCY + HOP * ranks) * row_panels(ranks, all_of_it)
+    grids = [(rows, ranks // rows) for rows in range(2, ranks // 2 + 1) if ranks % rows == 0]
+    best = min(grids, key=lambda of: expected_seconds(p, *of, all_of_it), default=None)
+    return best if best and MARGIN * expected_seconds(p, *best, all_of_it) < by_rows else None
+
+
+def grid_exchange(p, count, senders):
+    near, far = near_and_far(p, count, senders)
+    return exchange(p, None, near, far, senders - 1)
+
+
+def row_panels(ranks, all_of_it):
+    """How many panels of the second operand Duet gathers, one after the other, if there is no grid."""
+    return min(ranks, max(8, int(all_of_it / PANEL))) if all_of_it >= 16e6 else 1
+
+
+def matmul_row_panels(p, m, ranks, n):
+    """As matmul_rows, but a panel at a time; two of them are in memory."""
+    whole, all_of_it = matmul_rows(p, m, ranks, n), 4.0 * n * n
+    panels = row_panels(ranks, all_of_it)
+    if panels == 1:
+        return whole
+    moving = panels * all_gather(p, ranks_of(p, ranks), all_of_it / panels)
+    memory = 3 * all_of_it / ranks + 2 * all_of_it / panels
+    return whole._replace(communication=moving, hidden=min(moving, whole.compute), calls=panels,
+                          memory=memory)
 
 
 def matmul_2d(p, m, ranks, n):
-    """Operands are blocks of a grid of ranks. Rows of the grid gather the first operand, columns the second.
-    Duet does not have this."""
-    rows, columns = grid(ranks)
+    """The operands and the result are split by rows. A rank computes a block of the result: it gathers rows
+    of the first operand within its row of the grid, and columns of the second one from all ranks. The
+    columns and the result are packed. Duet does this, by src/group/grid_product.c, if it expects it to be
+    faster."""
     all_of_it = 4.0 * n * n
+    found = grid(p, ranks, all_of_it)
+    if not found:
+        return matmul_row_panels(p, m, ranks, n)
+    rows, columns = found
     compute = seconds_of(m["product"], 2.0 * n**3 / ranks)
-    moving = all_gather(p, ranks_of(p, columns), all_of_it / rows)
-    moving += all_gather(p, ranks_of(p, rows, columns), all_of_it / columns)
-    moved = all_gather_bytes(columns, all_of_it / rows) + all_gather_bytes(rows, all_of_it / columns)
-    gathered = all_of_it / rows + all_of_it / columns if ranks > 1 else 0
-    memory = 3 * all_of_it / ranks + gathered
-    calls = (rows > 1) + (columns > 1)
-    return Step(compute, moving, min(moving, compute), moved, 1, calls, memory)
+    x, y, result = (all_of_it * share for share in grid_shares(rows, columns))
+    gathered = all_of_it / rows + all_of_it / columns
+    panels = grid_panels(rows, columns, all_of_it)
+    moving = panels * (grid_exchange(p, x / panels, columns) + grid_exchange(p, y / panels, ranks))
+    moving += grid_exchange(p, result, columns) + 2 * (y + result) / m["copy"]
+    at_a_time = (gathered + all_of_it / columns) / panels * min(panels, 2)
+    memory = 4 * all_of_it / ranks + at_a_time
+    return Step(compute, moving, min(moving, compute), x + y + result, 1, 2 * panels + 1, memory)
 
 
 def fft(p, m, ranks, points):
@@ -461,13 +530,13 @@ CASES = {
                 [("weak", 4096), ("strong", 4096), ("strong", 131072)]),
     "matmul-rows": Case("product of square matrices, split by rows", matmul_rows, "rows", 3,
                         [("weak", 16384)] + [("strong", n) for n in (16384, 32768, 65536, 131072)]),
-    "matmul-2d": Case("product of square matrices, 2-d blocks", matmul_2d, "rows", 3,
+    "matmul-2d": Case("product of square matrices, split by rows, in blocks", matmul_2d, "rows", 3,
                       [("weak", 16384)] + [("strong", n) for n in (16384, 32768, 65536, 131072)]),
     "fft": Case("2-d FFT, 16384 rows of 16384 elements", fft, "elements", 1,
                 [("weak", 2**28), ("strong", 2**28)]),
 }
 ALIASES = {"dense": "forward", "dense-forward": "forward", "dense-train": "train", "dense-training": "train",
-           "cnn-train": "cnn", "cnn-training": "cnn", "matmul": "matmul-rows"}  # other names in results
+           "cnn-train": "cnn", "cnn-training": "cnn", "matmul": "matmul-2d"}  # other names in results
 
 
 # ---- times ----

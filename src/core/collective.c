@@ -66,9 +66,8 @@ void distribution_part(const distribution *d, const shape *whole, int rank, shap
     size->size[s->axis] = s->bounds[other + 1] - s->bounds[other];
 }
 
-/* The elements that two ranks have, as a box in the local array of the first. */
-static collective_box common_box(const shape *start, const shape *size, const shape *other_start,
-                                 const shape *other_size, int peer)
+collective_box common_box(const shape *start, const shape *size, const shape *other_start,
+                          const shape *other_size, int peer)
 {
     collective_box b = { .peer = peer, .count = 1 };
     for (int a = 0; a < start->rank; a++) {

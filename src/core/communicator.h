@@ -72,6 +72,10 @@ typedef struct collective_box {
     int64_t count, start[DUET_RANK_MAX], size[DUET_RANK_MAX];
 } collective_box;
 
+/* The elements that two boxes have in common, in the array of the first one. */
+collective_box common_box(const shape *start, const shape *size, const shape *other_start,
+                          const shape *other_size, int peer);
+
 /* What a collective step of one rank does. It is constant, and is freed with its group. */
 typedef struct collective {
     int id; /* in attributes.collective of steps */

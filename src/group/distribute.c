@@ -53,8 +53,19 @@ int other_axis(const planner *p, const node *x, uint32_t without)
 
 /* ---- costs: only their ratios matter ---- */
 
-/* Bytes a second of a link, and operations a second of a rank. */
-static double link_rate(const planner *p) { return p->g->place == DUET_GPU ? 100e9 : 4e9; }
+/* Bytes a second that a rank receives from ranks on its machine, and from others. GPUs receive from other
+ * machines through network adapters, one for each GPU. */
+static double near_rate(const planner *p) { return p->g->place == DUET_GPU ? 100e9 : 4e9; }
+static double far_rate(const planner *p) { return p->g->place == DUET_GPU ? 12.5e9 : 4e9; }
+
+/* If all ranks receive the same elements, each of them crosses the network once for each machine. */
+static double shared_rate(const planner *p)
+{
+    const double far = p->g->on_machine * far_rate(p);
+    return p->g->on_machine == p->g->ranks || far > near_rate(p) ? near_rate(p) : far;
+}
+
+/* Operations a second of a rank. */
 double rank_flops(const planner *p) { return p->g->place == DUET_GPU ? 20e12 : 200e9; }
 
 double node_count(const node *n)
@@ -66,46 +77,55 @@ double node_count(const node *n)
 
 double node_bytes(const node *n) { return node_count(n) * (double)dtypes[n->type].bytes; }
 
-/* The elements that two boxes have in common. */
-static double common_count(const shape *start, const shape *size, const shape *other_start,
-                           const shape *other_size)
+/* A rank receives from its machine and from others at the same time. */
+static double receive_seconds(const planner *p, double near, double far)
 {
-    double count = 1;
-    for (int a = 0; a < start->rank; a++) {
-        const int64_t end = start->size[a] + size->size[a], upto = other_start->size[a] + other_size->size[a];
-        const int64_t first = start->size[a] > other_start->size[a] ? start->size[a] : other_start->size[a],
-                      last = end < upto ? end : upto;
-        count *= last > first ? (double)(last - first) : 0;
-    }
-    return count;
+    const double near_seconds = near / near_rate(p), far_seconds = far / far_rate(p);
+    return near_seconds > far_seconds ? near_seconds : far_seconds;
 }
 
-/* The most elements that a rank receives. If there are many ranks, some of them are examined. */
-static double most_received(const planner *p, const node *n, const distribution *from, const distribution *to)
+/* The seconds in which rank r receives its part in `to`. */
+static double rank_seconds(const planner *p, const node *n, const distribution *from, const distribution *to,
+                           int r)
 {
+    const int on_machine = p->g->on_machine, first = r / on_machine * on_machine;
+    const bool one_machine = on_machine == p->g->ranks;
     const shape whole = shape_of_node(n);
+    shape start, size, has_start, has_size;
+    double own = 0, near = 0;
+    distribution_part(to, &whole, r, &start, &size);
+    for (int k = one_machine ? r : first; k < (one_machine ? r + 1 : first + on_machine); k++) {
+        distribution_part(from, &whole, k, &has_start, &has_size);
+        const int64_t count = common_box(&start, &size, &has_start, &has_size, k).count;
+        *(k == r ? &own : &near) += (double)count;
+    }
+    const double each = (double)dtypes[n->type].bytes, all = (double)shape_count(&size) - own;
+    return one_machine ? receive_seconds(p, all * each, 0)
+                       : receive_seconds(p, near * each, (all - near) * each);
+}
+
+/* The time of the slowest rank. If there are many ranks, some of them are examined. */
+static double slowest_seconds(const planner *p, const node *n, const distribution *from,
+                              const distribution *to)
+{
     double most = 0;
     for (int r = 0; r < p->g->ranks; r += 1 + p->g->ranks / 64) {
-        shape start, size, has_start, has_size;
-        distribution_part(to, &whole, r, &start, &size);
-        distribution_part(from, &whole, r, &has_start, &has_size);
-        const double count = (double)shape_count(&size) - common_count(&start, &size, &has_start, &has_size);
-        if (count > most) most = count;
+        const double seconds = rank_seconds(p, n, from, to, r);
+        if (seconds > most) most = seconds;
     }
     return most;
 }
 
 double move_seconds(const planner *p, const node *n, const distribution *from, const distribution *to)
 {
-    const double others = (double)(p->g->ranks - 1) / p->g->ranks;
+    const double ranks = p->g->ranks, bytes = node_bytes(n), each = bytes / ranks / ranks;
     if (from->axis < 0 || distribution_equal(from, to, p->g->ranks)) return 0;
-    if (from->parts || to->parts)
-        return most_received(p, n, from, to) * (double)dtypes[n->type].bytes / link_rate(p);
-    const double all = node_bytes(n) * others / link_rate(p);
-    return to->axis < 0 ? all : all / p->g->ranks;
+    if (from->parts || to->parts) return slowest_seconds(p, n, from, to);
+    if (to->axis < 0) return bytes * (ranks - 1) / ranks / shared_rate(p);
+    return receive_seconds(p, each * (p->g->on_machine - 1), each * (ranks - p->g->on_machine));
 }
 
 double add_seconds(const planner *p, const node *n)
 {
-    return 2 * node_bytes(n) * (p->g->ranks - 1) / p->g->ranks / link_rate(p);
+    return 2 * node_bytes(n) * (p->g->ranks - 1) / p->g->ranks / shared_rate(p);
 }

@@ -87,11 +87,12 @@ static void place_result(const planner *p, uint32_t i, const distribution even[2
     }
 }
 
+/* senders: how many ranks have elements that a rank needs. */
 static double seconds_of_move(const planner *p, const node *n, const distribution *from,
-                              const distribution *to)
+                              const distribution *to, int senders, int times)
 {
-    const double seconds = move_seconds(p, n, from, to);
-    return from->axis < 0 || distribution_equal(from, to, p->g->ranks) ? 0 : COLLECTIVE_SECONDS + seconds;
+    if (from->axis < 0 || distribution_equal(from, to, p->g->ranks)) return 0;
+    return move_seconds(p, n, from, to) + messages_seconds(senders) * times;
 }
 
 /* The bytes of the largest part of an operand, if it has to be gathered. */
@@ -122,9 +123,9 @@ static void weigh_grid(const planner *p, uint32_t i, const distribution even[2],
     place_result(p, i, even, g);
     g->panels = panel_count(p, i, g, x->size[1]);
     g->computing = 2 * rows * columns * (double)x->size[1] / rank_flops(p);
-    g->moving = seconds_of_move(p, x, operand_at(p, i, 0), &g->left) +
-                seconds_of_move(p, y, operand_at(p, i, 1), &g->right) +
-                seconds_of_move(p, n, &g->block, &g->at) + 2 * (g->panels - 1) * COLLECTIVE_SECONDS;
+    g->moving = seconds_of_move(p, x, operand_at(p, i, 0), &g->left, g->columns, g->panels) +
+                seconds_of_move(p, y, operand_at(p, i, 1), &g->right, p->g->ranks, g->panels) +
+                seconds_of_move(p, n, &g->block, &g->at, g->columns, 1);
 }
 
 /* An operand is not gathered as a whole by each rank, since that needs much memory. */
@@ -179,7 +180,7 @@ bool grid_is_faster(planner *p, uint32_t i, double seconds, spread *s, bool *fai
     const bool any_split = is_split(operand_at(p, i, 0)) || is_split(operand_at(p, i, 1));
     *failed = false;
     if (x->rank != 2 || y->rank != 2 || !any_split) return false;
-    if (!policy.forced && seconds <= COLLECTIVE_SECONDS) return false;
+    if (!policy.forced && seconds <= messages_seconds(0)) return false;
     const distribution even[2] = { cut_like_matrix(p, 0, n->size[0]), cut_like_matrix(p, 1, n->size[1]) };
     const grid of = { .row_bounds = bounds_new(p), .col_bounds = bounds_new(p) };
     *failed = !even[0].bounds || !even[1].bounds || !of.row_bounds || !of.col_bounds;

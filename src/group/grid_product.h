@@ -5,7 +5,9 @@
 #include "grid_policy.h"
 #include "rules.h"
 
-#define COLLECTIVE_SECONDS 40e-6 /* latency of a collective step */
+/* The latency of a collective step: of messages from other ranks, or of a ring of all ranks. */
+static inline double messages_seconds(int senders) { return 40e-6 + 1e-6 * senders; }
+static inline double ring_seconds(const planner *p) { return 40e-6 + 2e-6 * p->g->ranks; }
 
 /* Is product i faster on a grid than in `seconds`, for the communication and the arithmetic? Then sets *s.
  * *failed: out of memory */

@@ -158,8 +158,13 @@ static duet_group *group_new(int ranks, int first, int near, duet_place place)
         free(comm);
         return NULL;
     }
-    *g =
-        (duet_group){ .ranks = ranks, .first = first, .near = near, .place = place, .comm = comm, .refs = 1 };
+    *g = (duet_group){ .ranks = ranks,
+                       .first = first,
+                       .near = near,
+                       .on_machine = near,
+                       .place = place,
+                       .comm = comm,
+                       .refs = 1 };
     pthread_mutex_init(&g->lock, NULL);
     for (int i = 0; i < near; i++)
         comm[i] = (communicator){ .rank = first + i,
@@ -275,6 +280,14 @@ static duet_status choose_place(const duet_group *g, const offer *all, duet_plac
         o->near_ranks, lacks, o->gpus, o->gpus == 1 ? "" : "s");
 }
 
+static int ranks_on_machine(const duet_group *g, const offer *all)
+{
+    const int n = all[0].near_ranks;
+    for (int r = 0; r < g->ranks; r++)
+        if (all[r].near_ranks != n || all[r].near_rank != r % n) return 1;
+    return g->ranks % n ? 1 : n;
+}
+
 static duet_status connect_group(duet_group *g, duet_place place)
 {
     communicator *c = &g->comm[0];
@@ -286,6 +299,7 @@ static duet_status connect_group(duet_group *g, duet_place place)
     s = communicator_agree(c, s, 0);
     if (s == DUET_OK) s = exchange_offers(c, all);
     if (s == DUET_OK) s = choose_place(g, all, &place);
+    if (s == DUET_OK) g->on_machine = ranks_on_machine(g, all);
     free(all);
     TRY(s);
     g->place = place;

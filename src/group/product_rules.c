@@ -2,6 +2,7 @@
  * one that is expected to be fastest. */
 #include "dtype.h"
 #include "grid_product.h"
+#include <math.h>
 
 /* A way to compute a product: the split axes of the result and of each operand (-1: replicated). adds: the
  * results of the ranks are partial sums. */
@@ -18,15 +19,15 @@ static distribution way_need(const product_way *w, int axis)
     return axis < 0 ? replicated() : (distribution){ axis, (int64_t *)w->bounds };
 }
 
-/* Must a large right operand be gathered, which is split by rows? Then as many rows as one rank has are
- * gathered at a time. */
+/* Must a large right operand be gathered, which is split by rows? Then a panel of its rows is gathered at a
+ * time. */
 static bool goes_by_panels(const planner *p, uint32_t i, const product_way *w)
 {
     const node *x = operand_node(p, i, 0), *y = operand_node(p, i, 1);
     const duet_dtype type = (duet_dtype)p->nodes[i].type;
     return x->rank == 2 && y->rank == 2 && w->left == 0 && w->right < 0 && !w->adds &&
            operand_at(p, i, 1)->axis == 0 && node_count(y) >= grid_products()->gathered &&
-           dtype_is_f32_or_f64(type);
+           dtype_is_f32_or_f64(type) && x->type == type && y->type == type;
 }
 
 /* Adds the time and the latency of moving an array. */
@@ -65,17 +66,26 @@ static void weigh(const planner *p, uint32_t i, product_way w, product_way *best
     if (w.seconds < best->seconds) *best = w;
 }
 
+/* Panels of rows: one for each rank, but at most 8 unless they were too large. */
+static int row_panels(const planner *p, const node *y)
+{
+    const int ranks = p->g->ranks, few = ranks < 8 ? ranks : 8;
+    const double least = ceil(node_bytes(y) / grid_products()->panel_bytes);
+    return least > few ? (int)fmin(least, (double)y->size[0]) : few;
+}
+
 /* The seconds with what weigh leaves out, since it hardly matters for ways that send as many messages. If
  * ranks have different numbers of rows, a panel is sent by one rank, and the others wait. */
 static double complete_seconds(const planner *p, uint32_t i, const product_way *w)
 {
     const node *y = operand_node(p, i, 1);
     const distribution *at = operand_at(p, i, 1), all = replicated();
-    const double seconds = w->seconds + w->calls * COLLECTIVE_SECONDS;
+    const double seconds = w->seconds + w->calls * ring_seconds(p);
     if (!goes_by_panels(p, i, w)) return seconds;
     const bool in_memory = p->g->place == DUET_CPU && p->g->near == p->g->ranks,
                waits = !in_memory && !has_equal_parts(at, 0, y->size[0], p->g->ranks);
-    return seconds + (p->g->ranks - 1) * (COLLECTIVE_SECONDS + (waits ? move_seconds(p, y, at, &all) : 0));
+    const double waiting = waits ? (p->g->ranks - 1) * move_seconds(p, y, at, &all) : 0;
+    return seconds + (row_panels(p, y) - 1) * ring_seconds(p) + waiting;
 }
 
 static void use_panels(const planner *p, uint32_t i, const product_way *w, spread *s)
@@ -83,7 +93,10 @@ static void use_panels(const planner *p, uint32_t i, const product_way *w, sprea
     const distribution rows = way_need(w, 0);
     s->how = GRID;
     s->at = rows;
-    s->grid = (struct product_grid){ p->g->ranks, 1, p->g->ranks, rows, replicated(), rows };
+    s->grid = (struct product_grid){
+        .rows = p->g->ranks, .columns = 1, .left = rows, .right = replicated(), .block = rows
+    };
+    s->grid.panels = row_panels(p, operand_node(p, i, 1));
     s->need[0] = rows;
     s->need[1] = *operand_at(p, i, 1);
 }

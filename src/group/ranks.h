@@ -11,13 +11,14 @@ typedef struct hub hub;
 
 struct duet_group {
     int ranks, first, near; /* all ranks; first .. first + near - 1 are in this process */
-    duet_place place;       /* of its statements: DUET_CPU or DUET_GPU */
-    communicator *comm;     /* of each rank in this process */
-    crew *crew;             /* a thread for each of them; NULL: the caller is the only one */
-    hub *hub;               /* how they exchange, if the group is in one process */
-    duet_group *next;       /* in the list of all groups */
-    int refs;               /* of the user, the matrices and the recordings */
-    pthread_mutex_t lock;   /* one statement at a time */
+    int on_machine;       /* consecutive ranks on each machine; 1: machines have different numbers of them */
+    duet_place place;     /* of its statements: DUET_CPU or DUET_GPU */
+    communicator *comm;   /* of each rank in this process */
+    crew *crew;           /* a thread for each of them; NULL: the caller is the only one */
+    hub *hub;             /* how they exchange, if the group is in one process */
+    duet_group *next;     /* in the list of all groups */
+    int refs;             /* of the user, the matrices and the recordings */
+    pthread_mutex_t lock; /* one statement at a time */
 };
 
 /* Drops a reference. */

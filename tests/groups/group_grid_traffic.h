@@ -5,6 +5,7 @@
 
 #include "grid_policy.h"
 #include "group_traffic.h"
+#include "ranks.h"
 
 /* Bytes that all ranks receive for x y, where x, y and the result are split by rows, in a grid of R x C: the
  * rows of x of the other ranks in the row of the grid; the columns of y that other ranks have; the columns of
@@ -40,24 +41,39 @@ static void traffic_by_rows(duet_group *g, int rows, int columns)
     duet_free(&x, &y, &z, &xt, &yt, &zt);
 }
 
-/* Does the explanation of x y name a grid with several rows and columns? */
-static bool is_on_grid(duet_matrix *z, duet_matrix *x, duet_matrix *y)
+/* The rows and columns of the grid for the product of square matrices that are split by rows; 0: there is
+ * none. */
+static void grid_of_product(duet_group *g, int64_t size, int *rows, int *columns)
 {
     char text[4000] = "";
     FILE *out = fmemopen(text, sizeof text, "w");
-    CHECK(duet_explain(out, z, duet_matmul(x, y)) == DUET_OK, "%s", duet_error());
-    fclose(out);
-    return strstr(text, "blocks of a grid of") && !strstr(text, " x 1 ranks");
-}
-
-static void check_choice(duet_group *g, int64_t size, bool wanted)
-{
     duet_matrix *x = duet_new_split(g, DUET_F32, 0, size, size),
                 *y = duet_new_split(g, DUET_F32, 0, size, size),
                 *z = duet_new_split(g, DUET_F32, 0, size, size);
-    CHECK(is_on_grid(z, x, y) == wanted, "%d ranks, %lld rows: %s grid", duet_group_ranks(g), (long long)size,
-          wanted ? "no" : "a");
+    CHECK(duet_explain(out, z, duet_matmul(x, y)) == DUET_OK, "%s", duet_error());
+    fclose(out);
+    const char *grid = strstr(text, "grid of ");
+    *rows = *columns = 0;
+    if (grid) CHECK(sscanf(grid, "grid of %d x %d", rows, columns) == 2, "%s", grid);
+    if (*columns == 1) *rows = *columns = 0;
     duet_free(&x, &y, &z);
+}
+
+static void check_choice(duet_group *g, int64_t size, int rows, int columns)
+{
+    int r, c;
+    grid_of_product(g, size, &r, &c);
+    CHECK(r == rows && c == columns, "%d ranks, %lld rows: a grid of %d x %d, not %d x %d",
+          duet_group_ranks(g), (long long)size, r, c, rows, columns);
+}
+
+/* Between machines, blocks are sent to each rank, and whole operands once to each machine. */
+static void check_machines(duet_group *g)
+{
+    const int before = g->on_machine;
+    g->on_machine = 4;
+    check_choice(g, 4096, 2, 4); /* a row of the grid is on one machine */
+    g->on_machine = before;
 }
 
 static void grid_traffic_of(duet_group *g)
@@ -69,8 +85,11 @@ static void grid_traffic_of(duet_group *g)
             traffic_by_rows(g, rows, ranks / rows);
             *grid_products() = before;
         }
-    check_choice(g, 64, false);
-    if (ranks != 4) check_choice(g, 4096, ranks > 4); /* 4 ranks send as many bytes either way */
+    check_choice(g, 64, 0, 0);
+    if (ranks < 4) check_choice(g, 4096, 0, 0);
+    if (ranks == 6) check_choice(g, 4096, 3, 2);
+    if (ranks == 8) check_choice(g, 4096, 4, 2);
+    if (ranks == 8 && g->place == DUET_GPU) check_machines(g);
 }
 
 #endif

@@ -8,6 +8,7 @@ import ctypes
 import importlib.util
 import io
 import json
+import math
 import pathlib
 import re
 import sys
@@ -91,6 +92,21 @@ def test_limits():
            "large all-reduces reach the rate of the links")
     report([g for g in groups() if g.nodes > 1 and g.near == 1 and model.ring_rate(p, g) > p["network_rate"]],
            "a GPU alone on its node uses one adapter")
+
+
+def test_grids():
+    grids = {n: model.grid(p, n, 4e9) for n in model.RANKS + [3, 6, 7]}
+    bad = [n for n, of in grids.items() if of and math.prod(of) != n]
+    bad += [n for n in (1, 2, 3, 7) if grids[n]] + [n for n in (6, 8, 1024, 4096) if not grids[n]]
+    report(bad, "all ranks form a grid")
+    chosen = [n for n in model.RANKS if grids[n]]
+    report([n for n in chosen
+            if model.matmul_2d(p, m, n, 32768).moved >= model.matmul_rows(p, m, n, 32768).moved],
+           "a product in blocks moves fewer bytes than one by rows")
+    sizes = (16384, 32768, 65536, 131072)
+    report([(n, size) for n in model.RANKS for size in sizes if model.matmul_2d(p, m, n, size).communication >
+            1.1 * model.matmul_row_panels(p, m, n, size).communication],
+           "a product in blocks hardly takes longer than one by rows")
 
 
 def test_monotone():
@@ -247,6 +263,10 @@ def library_cases(c):
     a, b, out = c.new(0, 512, 512), c.new(0, 512, 512), c.new(0, 512, 512)
     sent = c.sent((out, c.c.duet_matmul(c.of(a), c.of(b))))
     yield "a product by rows", sent, c.ranks * model.matmul_rows(p, m, c.ranks, 512).moved
+    a, b, out = c.new(0, 1024, 1024), c.new(0, 1024, 1024), c.new(0, 1024, 1024)
+    sent = c.sent((out, c.c.duet_matmul(c.of(a), c.of(b))))
+    rows, columns = {2: (2, 1), 4: (2, 2), 8: (4, 2)}[c.ranks]
+    yield "a product in blocks", sent, c.ranks * sum(model.grid_shares(rows, columns)) * 4 * 1024**2
 
 
 def gradients(c, network, batch):
@@ -315,6 +335,7 @@ def test_program():
 library = sys.argv[2] if len(sys.argv) > 2 else None
 test_one_gpu()
 test_limits()
+test_grids()
 test_monotone()
 test_efficiency()
 test_sums()
