@@ -16,9 +16,14 @@ typedef struct grid_trial {
     pair p[2], result;
 } grid_trial;
 
+static duet_matrix *grid_matrix(const pair *p, bool grouped)
+{
+    return grouped ? used(p->grouped, p->grouped_view) : used(p->plain, p->plain_view);
+}
+
 static duet_expr grid_operand(const grid_trial *t, int i, bool grouped)
 {
-    duet_matrix *m = grouped ? t->p[i].grouped : t->p[i].plain;
+    duet_matrix *m = grid_matrix(&t->p[i], grouped);
     return t->turned[i] ? duet_transpose(m) : duet_of_matrix(m);
 }
 
@@ -71,19 +76,33 @@ static duet_matrix *spread_matrix(rng *r, duet_group *g, duet_dtype type, int64_
     return duet_new_split_shape(g, type, how % 2, 2, size);
 }
 
+/* A range of the rows of a larger matrix: its parts differ in size. */
+static duet_matrix *rows_of(duet_matrix *all, int64_t rows)
+{
+    const int64_t before = duet_size(all, 0) - rows;
+    return before ? duet_stepped(all, 0, before, before + rows, 1) : NULL;
+}
+
 static pair spread_pair(rng *r, duet_group *g, duet_dtype type, int64_t rows, int64_t columns)
 {
     const double most = is_floating(dtype_part(type)) ? 2 : 20;
-    const int64_t size[] = { rows, columns };
-    pair p = { spread_matrix(r, g, type, rows, columns), duet_new_shape(type, 2, size), NULL, NULL };
+    const bool is_view = rows && columns && rng_chance(r, 20);
+    const int64_t size[] = { rows + (is_view ? 1 + rng_below(r, 30) : 0), columns };
+    pair p = { spread_matrix(r, g, type, size[0], columns), duet_new_shape(type, 2, size), NULL, NULL };
     rng same = *r;
     if (!CHECK(p.grouped && p.plain, "%s", duet_error())) return p;
     random_fill(r, p.grouped, -most, most);
     random_fill(&same, p.plain, -most, most);
+    p.grouped_view = rows_of(p.grouped, rows);
+    p.plain_view = rows_of(p.plain, rows);
     return p;
 }
 
-static int64_t draw_size(rng *r) { return 1 + rng_below(r, rng_chance(r, 30) ? 6 : 40); }
+static int64_t draw_size(rng *r)
+{
+    if (rng_chance(r, 2)) return 0;
+    return 1 + rng_below(r, rng_chance(r, 30) ? 6 : 40);
+}
 
 static grid_trial open_trial(rng *r, duet_group *g, uint64_t seed)
 {
@@ -124,6 +143,13 @@ static void replay_product(rng *r, const grid_trial *t, duet_matrix *got, duet_m
     duet_recording_free(&all);
 }
 
+static void check_product(rng *r, const grid_trial *t, duet_matrix *got, duet_matrix *wanted)
+{
+    if (!CHECK(got && wanted, "seed %llu: %s", t->seed, duet_error())) return;
+    compare_products(t, got, wanted, "set");
+    if (rng_chance(r, 30)) replay_product(r, t, got, wanted);
+}
+
 static void run_grid(duet_group *g, uint64_t seed)
 {
     rng r = rng_new(seed);
@@ -133,20 +159,16 @@ static void run_grid(duet_group *g, uint64_t seed)
     grid_products()->gathered = 1;
     grid_products()->rows = draw_rows(&r, duet_group_ranks(g));
     if (rng_chance(&r, 40)) grid_products()->panel_bytes = 4 + (double)rng_below(&r, 2000);
-    duet_matrix *wanted = duet_eval(grid_formula(&t, false)), *got = NULL;
-    if (rng_chance(&r, 30)) {
-        got = duet_eval(grid_formula(&t, true));
-    } else {
-        got = spread_matrix(&r, g, t.type, t.m, t.n);
-        CHECK(duet_set(got, grid_formula(&t, true)) == DUET_OK, "seed %llu: %s", t.seed, duet_error());
-    }
-    if (CHECK(got && wanted, "seed %llu: %s", t.seed, duet_error())) {
-        compare_products(&t, got, wanted, "set");
-        if (rng_chance(&r, 30)) replay_product(&r, &t, got, wanted);
-    }
+    duet_matrix *wanted = duet_eval(grid_formula(&t, false)), *value = NULL;
+    t.result = spread_pair(&r, g, t.type, t.m, t.n);
+    duet_matrix *got = grid_matrix(&t.result, true);
+    if (rng_chance(&r, 30)) got = value = duet_eval(grid_formula(&t, true));
+    else CHECK(duet_set(got, grid_formula(&t, true)) == DUET_OK, "seed %llu: %s", t.seed, duet_error());
+    check_product(&r, &t, got, wanted);
     *grid_products() = before;
-    duet_free(&got, &wanted);
+    duet_free(&value, &wanted);
     for (int i = 0; i < 2; i++) free_pair(&t.p[i]);
+    free_pair(&t.result);
 }
 
 #endif

@@ -24,7 +24,11 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     for (int64_t i = 0; i < count; i++) run_case(g, seed + (uint64_t)i, i % 8 == 7);
     snprintf(name, sizeof name, "random statements on %d %s", ranks, what);
     tap_point(name);
-    for (int64_t i = 0; i < count; i++) run_nested(g, seed + (uint64_t)i);
+    for (int64_t i = 0; i < count; i++) {
+        grid_products()->forced = i % 3 == 1;
+        run_nested(g, seed + (uint64_t)i);
+    }
+    grid_products()->forced = false;
     snprintf(name, sizeof name, "lists of nested formulas on %d %s", ranks, what);
     tap_point(name);
     for (int64_t i = 0; i < count; i++) run_training(g, seed + (uint64_t)i, ranks > 1 && strstr(what, "GPU"));
