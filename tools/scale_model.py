@@ -471,17 +471,18 @@ def grid_exchange(p, count, senders):
 
 def row_panels(ranks, all_of_it):
     """How many panels of the second operand Duet gathers, one after the other, if there is no grid."""
-    return min(ranks, max(8, int(all_of_it / PANEL))) if all_of_it >= 16e6 else 1
+    return max(min(ranks, 8), math.ceil(all_of_it / PANEL)) if all_of_it >= 16e6 else 1
 
 
 def matmul_row_panels(p, m, ranks, n):
-    """As matmul_rows, but a panel at a time; two of them are in memory."""
+    """As matmul_rows, but a panel at a time. Two of them are in memory, the sum of the products, and a copy of
+    the first operand."""
     whole, all_of_it = matmul_rows(p, m, ranks, n), 4.0 * n * n
     panels = row_panels(ranks, all_of_it)
     if panels == 1:
         return whole
     moving = panels * all_gather(p, ranks_of(p, ranks), all_of_it / panels)
-    memory = 3 * all_of_it / ranks + 2 * all_of_it / panels
+    memory = 5 * all_of_it / ranks + 2 * all_of_it / panels
     return whole._replace(communication=moving, hidden=min(moving, whole.compute), calls=panels,
                           memory=memory)
 

@@ -282,7 +282,7 @@ static duet_expr sum_of_panels(builder *b, uint32_t i, const duet_expr x[], cons
         const duet_expr pair[2] = { panel_of(&f, 0, x[0], &s->grid.left, from, upto),
                                     panel_of(&f, 1, x[1], &s->grid.right, from, upto) };
         const duet_expr product = operator_again(n, pair, size);
-        sum = t ? duet_add_at(sum, product, b->site) : product;
+        sum = t ? duet_add_at(product, sum, b->site) : product;
     }
     return sum;
 }

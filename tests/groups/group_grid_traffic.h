@@ -41,22 +41,28 @@ static void traffic_by_rows(duet_group *g, int rows, int columns)
     duet_free(&x, &y, &z, &xt, &yt, &zt);
 }
 
-/* The rows and columns of the grid for the product of square matrices that are split by rows; 0: there is
- * none. */
-static void grid_of_product(duet_group *g, int64_t size, int *rows, int *columns)
+/* What duet_explain prints for the product of square matrices that are split by rows. They have no elements
+ * yet, so they may be large. */
+static void explain_product(duet_group *g, int64_t size, char *text, size_t bytes)
 {
-    char text[4000] = "";
-    FILE *out = fmemopen(text, sizeof text, "w");
+    FILE *out = fmemopen(text, bytes, "w");
     duet_matrix *x = duet_new_split(g, DUET_F32, 0, size, size),
                 *y = duet_new_split(g, DUET_F32, 0, size, size),
                 *z = duet_new_split(g, DUET_F32, 0, size, size);
     CHECK(duet_explain(out, z, duet_matmul(x, y)) == DUET_OK, "%s", duet_error());
     fclose(out);
+    duet_free(&x, &y, &z);
+}
+
+/* The rows and columns of the grid; 0: there is none. */
+static void grid_of_product(duet_group *g, int64_t size, int *rows, int *columns)
+{
+    char text[8000] = "";
+    explain_product(g, size, text, sizeof text);
     const char *grid = strstr(text, "grid of ");
     *rows = *columns = 0;
     if (grid) CHECK(sscanf(grid, "grid of %d x %d", rows, columns) == 2, "%s", grid);
     if (*columns == 1) *rows = *columns = 0;
-    duet_free(&x, &y, &z);
 }
 
 static void check_choice(duet_group *g, int64_t size, int rows, int columns)
@@ -76,6 +82,26 @@ static void check_machines(duet_group *g)
     g->on_machine = before;
 }
 
+/* Two panels of the operands are in memory at a time, and up to three parts of the result: the sum, and copies
+ * of strided operands. */
+static void check_memory(duet_group *g, int rows, int panels)
+{
+    const int64_t size = 24576;
+    const double bytes = 4 * (double)size * (double)size, columns = duet_group_ranks(g) / rows,
+                 gathered = columns > 1 ? bytes / rows + bytes / columns : bytes, rounding = 1e6,
+                 most = 2 * gathered / panels + 3 * bytes / duet_group_ranks(g) + rounding;
+    char text[30000] = "";
+    double temporaries = 0;
+    grid_products()->rows = rows;
+    grid_products()->panel_bytes = gathered / (panels - 0.5);
+    grid_products()->forced = columns > 1;
+    explain_product(g, size, text, sizeof text);
+    const char *at = strstr(text, " bytes of matrices, ");
+    if (CHECK(at && sscanf(at, " bytes of matrices, %lf", &temporaries) == 1, "%s", text))
+        CHECK(temporaries <= most, "%d x %g ranks: %.0f bytes of temporaries, not %.0f", rows, columns,
+              temporaries, most);
+}
+
 static void grid_traffic_of(duet_group *g)
 {
     const grid_policy before = *grid_products();
@@ -83,6 +109,11 @@ static void grid_traffic_of(duet_group *g)
     for (int rows = 2; rows < ranks; rows++)
         if (ranks % rows == 0) {
             traffic_by_rows(g, rows, ranks / rows);
+            *grid_products() = before;
+        }
+    for (int rows = 2; rows <= ranks; rows++)
+        if (ranks % rows == 0) {
+            check_memory(g, rows, rows == ranks && ranks < 8 ? ranks : 8);
             *grid_products() = before;
         }
     check_choice(g, 64, 0, 0);

@@ -85,4 +85,28 @@ static void traffic_of_vectors(duet_group *g)
     duet_free(&x, &i, &k, &v, &m, &large);
 }
 
+/* Gradients are added while those of other weights are computed, also if they need much memory: all exchanges
+ * come before the weights change. The matrices have no elements. */
+static void order_of_sums(duet_group *g)
+{
+    enum { WEIGHTS = 4, SIZE = 12288 };
+    duet_matrix *x[WEIGHTS], *d[WEIGHTS], *w[WEIGHTS];
+    duet_assignment a[WEIGHTS];
+    char text[20000] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    for (int k = 0; k < WEIGHTS; k++) {
+        x[k] = duet_new_split(g, DUET_F32, 0, 65536, SIZE);
+        d[k] = duet_new_split(g, DUET_F32, 0, 65536, SIZE + k);
+        w[k] = duet_new_replicated(g, DUET_F32, SIZE, SIZE + k);
+        a[k] = (duet_assignment){ w[k], duet_sub(w[k], duet_matmul(duet_transpose(x[k]), d[k])) };
+    }
+    CHECK(duet_explain_all(out, a, WEIGHTS) == DUET_OK, "%s", duet_error());
+    fclose(out);
+    const char *change = strstr(text, "program");
+    for (int k = 0; k < WEIGHTS; k++) {
+        CHECK(change && !strstr(change, "all-reduce"), "a weight changes before the last sum");
+        duet_free(&x[k], &d[k], &w[k]);
+    }
+}
+
 #endif

@@ -46,6 +46,7 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     traffic_of(g);
     traffic_of_vectors(g);
     grid_traffic_of(g);
+    if (ranks == 2) order_of_sums(g);
     snprintf(name, sizeof name, "bytes sent by %d %s", ranks, what);
     tap_point(name);
     duet_group_free(&g);
