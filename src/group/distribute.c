@@ -125,7 +125,13 @@ double move_seconds(const planner *p, const node *n, const distribution *from, c
     return receive_seconds(p, each * (p->g->on_machine - 1), each * (ranks - p->g->on_machine));
 }
 
-double add_seconds(const planner *p, const node *n)
+/* Sums of shorter types are sent as f32 or i32. */
+double add_seconds(const planner *p, uint32_t i)
 {
-    return 2 * node_bytes(n) * (p->g->ranks - 1) / p->g->ranks / shared_rate(p);
+    const node *n = &p->nodes[i];
+    const spread *s = &p->of[i];
+    const bool scatters = s->is_wanted && s->wanted.axis >= 0;
+    const double bytes = dtypes[n->type].bytes < 4 ? 4 * node_count(n) : node_bytes(n),
+                 once = bytes * (p->g->ranks - 1) / p->g->ranks / shared_rate(p);
+    return scatters ? once : 2 * once;
 }

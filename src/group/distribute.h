@@ -57,10 +57,11 @@ double node_bytes(const node *n);
 /* The longest axis outside of the mask that has at least one element for each rank; -1: there is none. */
 int other_axis(const planner *p, const node *x, uint32_t without);
 
-/* Seconds for changing the distribution of an array, and for adding partial sums on all ranks. */
+/* Seconds for changing the distribution of an array, and for adding partial sums of node i: on all ranks, or
+ * each on the rank where the only destination needs it. */
 double move_seconds(const planner *p, const node *n, const distribution *from, const distribution *to);
 double rank_flops(const planner *p); /* a second */
-double add_seconds(const planner *p, const node *n);
+double add_seconds(const planner *p, uint32_t i);
 
 static inline shape shape_of_node(const node *n)
 {

@@ -35,7 +35,7 @@ static double seconds_of(const planner *p, uint32_t i, const spread *s, int part
     double seconds = operations(p, i) / rank_flops(p) / parts;
     for (int k = 0; k < 2; k++)
         seconds += move_seconds(p, operand_node(p, i, k), operand_at(p, i, k), &s->need[k]);
-    return seconds + (s->how == ADDED ? add_seconds(p, &p->nodes[i]) : 0);
+    return seconds + (s->how == ADDED ? add_seconds(p, i) : 0);
 }
 
 bool einsum_rule(planner *p, uint32_t i, spread *s)

@@ -45,8 +45,7 @@ static void weigh_result(const planner *p, uint32_t i, product_way *w)
     const node *n = &p->nodes[i];
     const spread *s = &p->of[i];
     if (w->adds) {
-        const bool scatters = s->is_wanted && is_split(&s->wanted);
-        w->seconds += add_seconds(p, n) / (scatters ? 2 : 1);
+        w->seconds += add_seconds(p, i);
         w->calls++;
     } else if (s->is_wanted) {
         const distribution at = way_need(w, w->result);

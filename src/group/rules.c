@@ -248,8 +248,8 @@ static bool add_taken(const planner *p, uint32_t i, spread *s)
     const node *x = operand_node(p, i, 0);
     const distribution all = replicated();
     const double gathering = move_seconds(p, x, operand_at(p, i, 0), &all),
-                 adding = move_seconds(p, operand_node(p, i, 1), operand_at(p, i, 1), &all) +
-                          add_seconds(p, &p->nodes[i]);
+                 adding =
+                     move_seconds(p, operand_node(p, i, 1), operand_at(p, i, 1), &all) + add_seconds(p, i);
     if (adding >= gathering) return false;
     s->how = ADDED;
     s->at = s->need[1] = all;
