@@ -20,14 +20,29 @@ size_t random_workspace(const step *s)
     return indices_bytes(n) + ends_bytes(n);
 }
 
+/* Returns the number of elements of the result that one block of Philox gives. */
+static int64_t elements_per_block(const step *s)
+{
+    switch (s->attr.random.distribution) {
+    case DISTRIBUTION_BERNOULLI: return 4;
+    case DISTRIBUTION_INTEGERS: return 2;
+    case DISTRIBUTION_SOBOL: return 1;
+    default: return s->out[0].at.type == DUET_F32 ? 4 : 2;
+    }
+}
+
 static random_args args_of(const step *s, const frame *f)
 {
+    const random_attributes *part = &s->attr.random;
+    const int64_t each = elements_per_block(s);
     const layout *out = &s->out[0].at;
     random_args a = { .out = f->data[s->out[0].slot],
                       .n = layout_count(out),
                       .draw = random_params_of(s, f),
                       .rank = out->rank };
     a.vectors = layout_is_dense(out) && (uintptr_t)a.out % 16 == 0;
+    a.vectors &= part->first % each == 0 && part->run % each == 0 && part->apart % each == 0;
+    a.run_blocks = divide_by64((part->run + 2 * (each - 1)) / each);
     for (int d = 0; d < out->rank; d++) {
         a.size[d] = divide_by64(out->size[d]);
         a.stride[d] = out->stride[d];
@@ -61,26 +76,22 @@ static cudaError_t permute(const step *s, random_args *a, char *scratch, cudaStr
     return e;
 }
 
-/* Returns the number of elements of the result that one block of Philox gives. */
-static int64_t elements_per_block(const step *s)
+/* Blocks of Philox: one for each thread. */
+static int64_t blocks_to_draw(const step *s, const random_args *a)
 {
-    switch (s->attr.random.distribution) {
-    case DISTRIBUTION_BERNOULLI: return 4;
-    case DISTRIBUTION_INTEGERS: return 2;
-    case DISTRIBUTION_SOBOL: return 1;
-    default: return s->out[0].at.type == DUET_F32 ? 4 : 2;
-    }
+    const int64_t run = s->attr.random.run;
+    if (run) return a->n / run * (int64_t)a->run_blocks.by;
+    return blocks_of(a->n, elements_per_block(s));
 }
 
 cudaError_t random_launch(const step *s, const frame *f, const workspace *w, cudaStream_t q)
 {
     random_args a = args_of(s, f);
-    const int64_t each = elements_per_block(s);
+    const int64_t blocks = blocks_to_draw(s, &a);
     if (a.n == 0) return cudaSuccess;
     if (s->attr.random.distribution == DISTRIBUTION_PERMUTATION) return permute(s, &a, w->scratch, q);
     const int form =
         FORM_DRAW +
         (s->attr.random.distribution == DISTRIBUTION_TRUNCATED_NORMAL ? s->attr.random.proposal : 0);
-    return launch(kernel_of(s, form), blocks_of(blocks_of(a.n, each), RANDOM_THREADS), RANDOM_THREADS, 0, &a,
-                  q);
+    return launch(kernel_of(s, form), blocks_of(blocks, RANDOM_THREADS), RANDOM_THREADS, 0, &a, q);
 }

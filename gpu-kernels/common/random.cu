@@ -1,5 +1,5 @@
 /* random.cu - random numbers. A thread computes one block of Philox and writes the elements that
- * belong to it. Compiled a third time for i64, whose distributions are computed in f64. */
+ * belong to it, or those of them that are in a run of elements of the output. Compiled a third time for i64, whose distributions are computed in f64. */
 #include "device.cuh"
 #include "random_kernels.h"
 extern "C" {
@@ -34,11 +34,28 @@ static __device__ inline int64_t element_offset(const random_args &a, int64_t i)
     return at;
 }
 
+/* What a thread computes: a block of Philox. Its first element is element `at` of the output, or would be;
+ * those from `first` to `end` - 1 are written. */
+struct place {
+    uint64_t block;
+    int64_t at, first, end;
+};
+
+template <int N> static __device__ inline place place_of(const random_args &a, int64_t i)
+{
+    if (!a.draw.run) return { (uint64_t)i, i * N, 0, a.n };
+    const int64_t r = (int64_t)quotient((uint64_t)i, a.run_blocks);
+    const int64_t from = a.draw.first + r * a.draw.apart;
+    const int64_t block = from / N + (i - r * (int64_t)a.run_blocks.by), first = r * a.draw.run;
+    return { (uint64_t)block, first + block * N - from, first, first + a.draw.run };
+}
+
 template <int N>
-static __device__ inline void write(const random_args &a, int64_t first, const elements<N> &x)
+static __device__ inline void write(const random_args &a, const place &p, const elements<N> &x)
 {
     element *out = (element *)a.out;
-    if (a.vectors && first + N <= a.n) {
+    const int64_t first = p.at;
+    if (a.vectors && first >= p.first && first + N <= p.end) {
         packed<N> p;
 #pragma unroll
         for (int j = 0; j < N; j++) p.e[j] = x.e[j];
@@ -47,7 +64,7 @@ static __device__ inline void write(const random_args &a, int64_t first, const e
     }
 #pragma unroll
     for (int j = 0; j < N; j++)
-        if (first + j < a.n) out[element_offset(a, first + j)] = x.e[j];
+        if (first + j >= p.first && first + j < p.end) out[element_offset(a, first + j)] = x.e[j];
 }
 
 /* ---- distributions: the values of block i ---- */
@@ -159,8 +176,8 @@ struct sobol {
 
 template <class Law> KERNEL(RANDOM_THREADS) draw(const __grid_constant__ random_args a)
 {
-    const uint64_t block = (uint64_t)blockIdx.x * RANDOM_THREADS + threadIdx.x;
-    if (block * Law::EACH < (uint64_t)a.n) write(a, (int64_t)(block * Law::EACH), Law::draw(a.draw, block));
+    const place p = place_of<Law::EACH>(a, (int64_t)blockIdx.x * RANDOM_THREADS + threadIdx.x);
+    if (p.at < p.end && p.first < a.n) write(a, p, Law::draw(a.draw, p.block));
 }
 
 /* ---- permutations ---- */

@@ -32,9 +32,10 @@ typedef struct random_args {
     int64_t n;
     random_params draw;
     int32_t rank;
-    bool vectors; /* out is contiguous and aligned to 16 bytes */
+    bool vectors; /* out is contiguous, and the elements of whole blocks are aligned to 16 bytes */
     divider64 size[DUET_RANK_MAX];
     int64_t stride[DUET_RANK_MAX];
+    divider64 run_blocks; /* if draw.run is not 0: the most blocks that the elements of a run need */
     uint32_t *indices, *ends;
     int32_t bucket_bits;
 } random_args;

@@ -19,11 +19,11 @@
  *                                   2^-24, in f64 of 2^-53; halves are rounded down from f32. With a
  *                                   seed other than 0 each coordinate gets a random digital shift. For
  *                                   quasi-Monte Carlo methods use a power of 2 of points
- * Element i, in row-major order, depends only on the seed, the function with its arguments, and i (in a
- * Sobol sequence also on the dimensions). So a seed gives the same bits on every device and with any number
- * of threads. Use two seeds for two independent matrices. docs/semantics.md defines the numbers. Arguments of type double are first
- * rounded to the element type of m. For the first three functions and duet_random_sobol m has a
- * floating-point type, for the others any real type.
+ * Element i, in row-major order, depends only on the seed, the function with its arguments, and i (in
+ * a Sobol sequence also on the dimensions). So a seed gives the same bits on every device and with any
+ * number of threads or ranks. Use two seeds for two independent matrices. docs/semantics.md defines
+ * the numbers. Arguments of type double are first rounded to the element type of m. For the first
+ * three functions and duet_random_sobol m has a floating-point type, for the others any real type.
  * Shapes    any; for a permutation [n]; for a Sobol sequence [points] or [points, 1 to 1024]
  * Errors    BAD_ARGUMENT: m is NULL or freed; uniform: low >= high, or high - low is not finite;
  *           normal: mean or deviation is not finite, or deviation < 0; truncated normal: as normal, and

@@ -116,8 +116,11 @@ typedef struct collective_attributes {
     int32_t id, sequence;
 } collective_attributes;
 
+/* The elements of the output are runs of `run` elements of a larger array. They begin at element `first` of
+ * it, in row-major order, and every `apart` elements. run is 0: the output is the array. */
 typedef struct random_attributes {
     int32_t distribution, proposal; /* core/random_step.h */
+    int64_t first, run, apart;
 } random_attributes;
 
 /* Only values of a graph have the attributes from here on. */

@@ -114,7 +114,8 @@ typedef struct operand {
  *                         of random_step.h. No inputs. out is collapsed, with any strides, f32,
  *                         f64, or i64 for a distribution of integers; a permutation has one axis.
  *                         An element depends only on the distribution, its numbers and the
- *                         row-major index of the element.
+ *                         row-major index of the element in the array of which out is a part
+ *                         (attr.random.first).
  *   softmax, log_softmax  along the last axis; the rank is at least 1
  *   layer_norm            u = (x - mean) * rsqrt(num[0] + var) along the last `inner` axes of x =
  *                         in[0]; out = fma(u, gain, bias), or u without them. attr.layer_norm.

@@ -17,7 +17,7 @@
 #include "backend.h"
 
 /* The numbers are part of the counter of the generator: add new distributions at the end. */
-enum distribution {
+enum random_distribution {
     DISTRIBUTION_UNIFORM,
     DISTRIBUTION_NORMAL,
     DISTRIBUTION_TRUNCATED_NORMAL,
@@ -45,7 +45,8 @@ typedef struct random_params {
     int32_t distribution, proposal;
     double number[RANDOM_NUMBERS];
     uint64_t integer[RANDOM_INTEGERS];
-    const uint64_t *table; /* the operand, or NULL */
+    int64_t first, run, apart; /* the elements of a larger array that are drawn: core/attributes.h */
+    const uint64_t *table;     /* the operand, or NULL */
 } random_params;
 
 static inline uint64_t random_integer_of(const step *s, const frame *f, int k)
@@ -59,6 +60,9 @@ static inline random_params random_params_of(const step *s, const frame *f)
     const uint64_t seed = random_integer_of(s, f, 0);
     l.distribution = s->attr.random.distribution;
     l.proposal = s->attr.random.proposal;
+    l.first = s->attr.random.first;
+    l.run = s->attr.random.run;
+    l.apart = s->attr.random.apart;
     l.key[0] = (uint32_t)seed;
     l.key[1] = (uint32_t)(seed >> 32);
     for (int k = 0; k < RANDOM_NUMBERS; k++) l.number[k] = f->num[s->num[2 + k]];
@@ -76,6 +80,8 @@ static inline const char *random_step_unsupported(const step *s)
     if (s->outs != 1 || s->ins != has_table || s->nums != RANDOM_COUNT || s->attr.random.distribution < 0 ||
         s->attr.random.distribution >= DISTRIBUTIONS)
         return "the random distribution is unknown";
+    if (s->attr.random.run && s->attr.random.distribution == DISTRIBUTION_PERMUTATION)
+        return "a part of a permutation is not supported";
     if (out->type > DUET_I64) return "the element type is not supported";
     if (out->type == DUET_I64 && (has_table || s->attr.random.distribution < DISTRIBUTION_BERNOULLI))
         return "this distribution does not support integer elements";
@@ -99,6 +105,9 @@ static inline void random_step_make(const random_params *l, step *s, double num[
     s->nums = RANDOM_COUNT;
     s->attr.random.distribution = l->distribution;
     s->attr.random.proposal = l->proposal;
+    s->attr.random.first = l->first;
+    s->attr.random.run = l->run;
+    s->attr.random.apart = l->apart;
     for (int k = 0; k < RANDOM_COUNT; k++) s->num[k] = (uint16_t)k;
     num[0] = l->key[0];
     num[1] = l->key[1];

@@ -6,6 +6,12 @@
 #include "communicator.h"
 #include "matrix.h"
 
+/* The numbers of a part's elements in the row-major order of the whole array: runs of `run` elements, which
+ * begin at element `first` and every `apart` elements. */
+typedef struct part_runs {
+    int64_t first, run, apart;
+} part_runs;
+
 typedef struct split {
     duet_group *group;
     distribution at;

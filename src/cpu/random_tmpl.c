@@ -2,8 +2,8 @@
  *
  * A chunk is computed in one vector loop over Philox blocks; elements whose first attempt is
  * rejected follow one by one. OUT is the element type: T, or int64_t where T is only the type of
- * the formulas. The output may have any layout. Threads divide the chunks; the numbers do not
- * depend on them. */
+ * the formulas. The output may have any layout, and may be runs of elements of a larger array: the part of
+ * a rank. Threads divide the chunks; the numbers do not depend on them. */
 #ifdef __AVX512F__
 #define PHILOX_WORD uint64_t
 #endif
@@ -34,7 +34,7 @@ INLINE philox_block block_at(const block_range *b, uint32_t distribution, int64_
     return philox_drawn(b->params, distribution, (PHILOX_WORD)b->low + (PHILOX_WORD)i, b->high, stream);
 }
 
-/* Writes elements first .. first + n - 1 to d, and up to three more. */
+/* Writes elements first .. first + n - 1 to d, and up to three more. first is a multiple of `each`. */
 typedef void fill_function(OUT *d, int64_t first, int64_t n, const random_params *params);
 
 static void fill_uniform(OUT *d, int64_t first, int64_t n, const random_params *params)
@@ -231,9 +231,9 @@ static void fill_sobol(OUT *d, int64_t first, int64_t n, const random_params *pa
 {
     uint64_t x[CHUNK];
     const int64_t dims = (int64_t)params->integer[1];
-    const bool few = dims <= CHUNK;
     uint64_t point = params->integer[0] + (uint64_t)(first / dims);
     int64_t dim = first % dims;
+    const bool few = dims <= CHUNK && dim + n > dims; /* the next point is computed from all coordinates */
     if (few) sobol_point(x, point, 0, dims, params);
     while (n > 0) {
         const int64_t count = SMALLER(dims - dim, n), from = few ? dim : 0;
@@ -255,14 +255,17 @@ static void fill_sobol(OUT *d, int64_t first, int64_t n, const random_params *pa
 static const struct distribution_row {
     fill_function *fill;
     double seconds; /* estimated time of one element */
+    int each;       /* elements that are computed together */
 } distributions[DISTRIBUTIONS] = {
-    [DISTRIBUTION_UNIFORM] = { fill_uniform, 2e-10 * sizeof(T) },
-    [DISTRIBUTION_NORMAL] = { fill_normal, 6e-10 * sizeof(T) },
-    [DISTRIBUTION_TRUNCATED_NORMAL] = { fill_truncated_normal, 3e-9 * sizeof(T) },
-    [DISTRIBUTION_BERNOULLI] = { fill_bernoulli, 8e-10 },
-    [DISTRIBUTION_INTEGERS] = { fill_integers, 2e-9 },
-    [DISTRIBUTION_SOBOL] = { fill_sobol, 1e-9 },
+    [DISTRIBUTION_UNIFORM] = { fill_uniform, 2e-10 * sizeof(T), 4 },
+    [DISTRIBUTION_NORMAL] = { fill_normal, 6e-10 * sizeof(T), 4 },
+    [DISTRIBUTION_TRUNCATED_NORMAL] = { fill_truncated_normal, 3e-9 * sizeof(T), 4 },
+    [DISTRIBUTION_BERNOULLI] = { fill_bernoulli, 8e-10, 4 },
+    [DISTRIBUTION_INTEGERS] = { fill_integers, 2e-9, 4 },
+    [DISTRIBUTION_SOBOL] = { fill_sobol, 1e-9, 1 },
 };
+
+#define CALL_SECONDS 5e-8 /* of a fill function, for no elements */
 
 /* Stores elements first .. first + n - 1, in row-major order, in the output's layout. */
 static void store_elements(OUT *to, const layout *at, const OUT *from, int64_t first, int64_t n)
@@ -281,36 +284,88 @@ static void store_elements(OUT *to, const layout *at, const OUT *from, int64_t f
     }
 }
 
+/* A span is a run of elements. If the gaps between runs are short, all runs and gaps are one span. It is
+ * divided at multiples of CHUNK, into at most `pieces`. */
 typedef struct random_work {
     const random_params *params;
     const struct distribution_row *distribution;
     const layout *at;
     OUT *out;
-    int64_t n;
+    bool dense;
+    int64_t first, run, apart; /* of the runs */
+    int64_t spans, length, pieces;
 } random_work;
+
+static random_work work_of(const step *s, const frame *f, const random_params *params)
+{
+    const layout *at = &s->out[0].at;
+    const int64_t n = layout_count(at), run = params->run ? params->run : n, runs = n / run;
+    random_work d = { params,
+                      &distributions[params->distribution],
+                      at,
+                      address(f, &s->out[0]),
+                      at->rank == 1 && row_stride(at) == 1,
+                      params->first,
+                      run,
+                      params->run ? params->apart : n,
+                      runs,
+                      run,
+                      0 };
+    if ((double)(d.apart - run) * d.distribution->seconds < CALL_SECONDS) {
+        d.spans = 1;
+        d.length = (runs - 1) * d.apart + run;
+    }
+    const int64_t before = d.spans > 1 ? CHUNK - 1 : d.first % CHUNK;
+    d.pieces = (before + d.length + CHUNK - 1) / CHUNK;
+    return d;
+}
+
+/* Stores elements from .. upto - 1 of the array, without those in gaps. */
+static void store_runs(const random_work *d, const OUT *x, int64_t from, int64_t upto)
+{
+    for (int64_t i = from, n; i < upto; i += n) {
+        const int64_t r = (i - d->first) / d->apart, within = (i - d->first) % d->apart;
+        n = SMALLER(d->apart - within, upto - i);
+        if (within >= d->run) continue;
+        n = SMALLER(d->run - within, n);
+        const int64_t own = r * d->run + within;
+        if (d->dense) memcpy(d->out + own, x + (i - from), (size_t)n * sizeof *x);
+        else store_elements(d->out, d->at, x + (i - from), own, n);
+    }
+}
+
+static void draw_piece(const random_work *d, int64_t from, int64_t upto)
+{
+    OUT chunk[CHUNK] __attribute__((aligned(64)));
+    const int64_t start = from - from % d->distribution->each, own = from - d->first;
+    if (d->dense && upto - from == CHUNK && d->length == d->run) {
+        const int64_t r = own / d->apart;
+        d->distribution->fill(d->out + own - r * (d->apart - d->run), from, CHUNK, d->params);
+        return;
+    }
+    d->distribution->fill(chunk, start, upto - start, d->params);
+    store_runs(d, chunk + (from - start), from, upto);
+}
 
 static void random_part(const void *work, int t, int threads)
 {
     const random_work *d = work;
-    const bool dense = d->at->rank == 1 && row_stride(d->at) == 1;
-    const int64_t chunks = (d->n + CHUNK - 1) / CHUNK;
-    for (int64_t i = part_of(chunks, t, threads); i < part_of(chunks, t + 1, threads); i++) {
-        OUT chunk[CHUNK] __attribute__((aligned(64)));
-        const int64_t first = i * CHUNK, count = SMALLER(CHUNK, d->n - first);
-        const bool direct = dense && count == CHUNK;
-        d->distribution->fill(direct ? d->out + first : chunk, first, count, d->params);
-        if (!direct) store_elements(d->out, d->at, chunk, first, count);
+    const int64_t all = d->spans * d->pieces;
+    for (int64_t i = part_of(all, t, threads); i < part_of(all, t + 1, threads); i++) {
+        const int64_t first = d->first + i / d->pieces * d->apart, last = first + d->length;
+        const int64_t chunk = (first / CHUNK + i % d->pieces) * CHUNK;
+        const int64_t from = chunk < first ? first : chunk, upto = SMALLER(chunk + CHUNK, last);
+        if (from < upto) draw_piece(d, from, upto);
     }
 }
 
 duet_status NAME(run_random)(const step *s, const frame *f)
 {
     const random_params params = random_params_of(s, f);
-    const layout *at = &s->out[0].at;
-    const random_work d = { &params, &distributions[params.distribution], at, address(f, &s->out[0]),
-                            layout_count(at) };
-    if (d.n == 0) return DUET_OK;
+    const int64_t n = layout_count(&s->out[0].at);
+    if (n == 0) return DUET_OK;
     if (params.distribution == DISTRIBUTION_PERMUTATION) return run_permutation(s, f, &params);
-    by_threads(threads_for((double)d.n * d.distribution->seconds), random_part, &d);
+    const random_work d = work_of(s, f, &params);
+    by_threads(threads_for((double)n * d.distribution->seconds), random_part, &d);
     return DUET_OK;
 }

@@ -129,6 +129,15 @@ static group_call *new_call(duet_recording *r, duet_group *g)
     return c;
 }
 
+duet_recording *recording_of_thread(duet_recording *r)
+{
+    thread *t = thread_get();
+    duet_recording *before = t->recording;
+    t->recording = r;
+    t->slot[SLOT_RECORDING] = r;
+    return before;
+}
+
 duet_status group_call_of(duet_group *g, group_call **call)
 {
     duet_recording *r = thread_get()->recording;

@@ -15,6 +15,9 @@ duet_status group_call_of(duet_group *g, group_call **call);
 duet_status group_call_resume(group_call *call, int index);
 void group_call_pause(group_call *call, int index);
 
+/* Sets the recording of this thread, and returns the previous one. */
+duet_recording *recording_of_thread(duet_recording *r);
+
 /* The statement uses m: a replay checks that m has not been freed, and copies its elements to the parts if
  * the host has them. */
 duet_status group_call_uses(group_call *call, const duet_matrix *m);

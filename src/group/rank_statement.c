@@ -114,16 +114,6 @@ static duet_status run_in_two_steps(const group_run_of *r, builder *b, duet_assi
     return r->run(r->who, a, r->count, r->site);
 }
 
-/* Sets the recording of this thread, and returns the previous one. */
-static duet_recording *recording_of_thread(duet_recording *r)
-{
-    thread *t = thread_get();
-    duet_recording *before = t->recording;
-    t->recording = r;
-    t->slot[SLOT_RECORDING] = r;
-    return before;
-}
-
 /* Collective steps of all statements of the list are in one chain. So a later statement depends on what an
  * earlier one reads, which must not have been overwritten by then. */
 static bool reads_destination(const group_run_of *r)

@@ -5,6 +5,7 @@
  * than `inner`. A view of the array is also a view of each part if each of its axes changes only one digit,
  * and no digit overflows. */
 #include "split_matrix.h"
+#include <stdlib.h>
 
 /* The strides of the digits. */
 typedef struct digits {
@@ -155,4 +156,60 @@ duet_matrix *split_owned(const duet_matrix *m, int index)
     const bool is_own = owner == s->group->first + index;
     layout_insert(&at, 0, is_own, 1);
     return view_of_part(m, s, index, &v, &at, v.start[ALONG], !is_own);
+}
+
+/* ---- parts of views ---- */
+
+/* at->bounds must be freed. false: m is not split along one axis, or there is no memory */
+static bool find_bounds(const duet_matrix *m, distribution *at)
+{
+    const duet_group *g = m->storage->split->group;
+    *at = (distribution){ -1, malloc(((size_t)g->ranks + 1) * sizeof *at->bounds) };
+    int64_t *bounds = at->bounds;
+    if (bounds && split_distribution(m, at)) return true;
+    free(bounds);
+    return false;
+}
+
+bool split_has_parts(const duet_matrix *m)
+{
+    distribution at;
+    int owner;
+    if (m->storage->split->group->ranks == 1 || split_owner(m, &owner)) return true;
+    if (!find_bounds(m, &at)) return false;
+    free(at.bounds);
+    return true;
+}
+
+static part_runs runs_of(const duet_matrix *m, const distribution *at, int rank)
+{
+    int64_t inner = 1;
+    if (at->axis < 0) return (part_runs){ 0, m->count, m->count };
+    for (int a = at->axis + 1; a < m->at.rank; a++) inner *= m->at.size[a];
+    return (part_runs){ at->bounds[rank] * inner, (at->bounds[rank + 1] - at->bounds[rank]) * inner,
+                        m->at.size[at->axis] * inner };
+}
+
+duet_matrix *split_part(const duet_matrix *m, int index, part_runs *runs)
+{
+    const split *s = m->storage->split;
+    distribution at = replicated();
+    int owner;
+    *runs = runs_of(m, &at, 0);
+    if (s->at.axis < 0 || s->group->ranks == 1) return split_local(m, index);
+    if (split_owner(m, &owner)) return split_owned(m, index);
+    if (!find_bounds(m, &at)) return NULL;
+    *runs = runs_of(m, &at, s->group->first + index);
+    free(at.bounds);
+    return split_local(m, index);
+}
+
+duet_matrix *split_like(const duet_matrix *m, duet_dtype type)
+{
+    const shape whole = shape_of_layout(&m->at);
+    distribution at;
+    if (!find_bounds(m, &at)) at = replicated();
+    duet_matrix *like = split_new(m->storage->split->group, type, &whole, &at);
+    free(at.bounds);
+    return like;
 }

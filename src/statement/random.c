@@ -1,12 +1,14 @@
 /* random.c - statements that fill a matrix with random numbers: their checks, the numbers of the
  * distribution, and one step. Machines generate f32, f64 and i64. For other types a temporary
- * matrix of one of these is filled and then cast. */
+ * matrix of one of these is filled and then cast. On a group each rank fills its part. */
 #include "convert.h"
 #include "distributions.h"
 #include "dtype.h"
+#include "each_part.h"
 #include "random_step.h"
 #include "single_step.h"
 #include "sobol.h"
+#include "split_matrix.h"
 #include "status.h"
 #include "thread.h"
 #include <math.h>
@@ -17,7 +19,8 @@ typedef struct draw {
     const char *who;
     duet_matrix *m;
     random_params l;
-    duet_matrix *table; /* of a Sobol sequence */
+    duet_matrix *table; /* of a Sobol sequence, */
+    uint64_t points;    /* and its points */
 } draw;
 
 /* ---- wrong arguments ---- */
@@ -245,6 +248,7 @@ static duet_status plan_sobol(draw *d, uint64_t first)
     if (first > (uint64_t)INT64_MAX - (uint64_t)points)
         return fail(DUET_BAD_ARGUMENT, "%s(m: %s): first (%llu) plus %lld points must be less than 2^63",
                     d->who, text, (unsigned long long)first, (long long)points);
+    d->points = (uint64_t)points;
     d->l.distribution = DISTRIBUTION_SOBOL;
     d->l.integer[0] = first;
     d->l.integer[1] = (uint64_t)(dims > 0 ? dims : 1);
@@ -295,7 +299,7 @@ static duet_expr narrowed(const draw *d, duet_expr x, duet_dtype type)
 /* Makes d->table, with as many direction vectors as the points need. */
 static duet_status take_table(draw *d)
 {
-    const uint64_t last = d->l.integer[0] + (uint64_t)d->m->at.size[0];
+    const uint64_t last = d->l.integer[0] + d->points;
     const int bits = last ? 64 - __builtin_clzll(last) : 0;
     const int64_t dims = (int64_t)d->l.integer[1], size[] = { 1 + bits, dims };
     d->table = (duet_new_shape)(DUET_U64, 2, size);
@@ -317,12 +321,35 @@ static duet_status fill_type(draw *d)
     return record_own_or_free(d->m, s);
 }
 
-static duet_status fill(draw *d)
+static duet_status fill_here(draw *d)
 {
     if (d->l.distribution != DISTRIBUTION_SOBOL) return fill_type(d);
     duet_status s = take_table(d);
     if (s == DUET_OK) s = fill_type(d);
     return d->table ? record_own_or_free(d->table, s) : s;
+}
+
+static duet_status fill_part(void *context, duet_matrix *part, const part_runs *at)
+{
+    draw d = *(const draw *)context;
+    d.m = part;
+    d.l.first = at->first;
+    d.l.run = at->run;
+    d.l.apart = at->apart;
+    return fill_here(&d);
+}
+
+/* The keys of a permutation are sorted, so no rank can make a part of it. */
+static duet_status fill(draw *d)
+{
+    if (likely(!d->m->storage->split) || d->l.distribution == DISTRIBUTION_PERMUTATION) return fill_here(d);
+    if (!d->m->count) return DUET_OK;
+    if (!split_has_parts(d->m)) return fill_here(d);
+    const uint64_t word = (uint64_t)d->l.key[1] << 32 | d->l.key[0];
+    const duet_status s = each_part(d->m, fill_part, d, hash_step(word, (uint64_t)d->l.distribution));
+    if (s == DUET_OK) return s;
+    char text[SHAPE_TEXT];
+    return fail_within(s, "%s(m: %s)", d->who, name_matrix(d, text));
 }
 
 static duet_status begin(draw *d, const char *who, duet_matrix *m, uint64_t seed)

@@ -3,6 +3,7 @@
 #include "distributions.h"
 #include "dtype.h"
 #include "single_step.h"
+#include "split_matrix.h"
 #include "status.h"
 #include "thread.h"
 #include "view.h"
@@ -83,12 +84,21 @@ static duet_expr noisy_formula(const noisy *n, formula_of_noise *made, const due
     return formula_within(function, 1, &n->x, made(n, duet_of_matrix(w), site), site);
 }
 
+/* A matrix for random numbers of this type, split like `to`. */
+static duet_matrix *numbers_like(const duet_matrix *to, duet_dtype type)
+{
+    if (!to->storage->split) return (duet_new_shape)(type, to->at.rank, to->at.size);
+    duet_matrix *m = split_like(to, type);
+    if (!m) fail(DUET_NO_MEMORY, "no memory for random numbers");
+    return m;
+}
+
 /* to = the formula of x and w, where w has the shape of `to` and the type `as`, filled from the
  * distribution. */
 static duet_status noise_as(const noisy *n, duet_dtype as, fill_noise *draw, formula_of_noise *made,
                             const char *site)
 {
-    duet_matrix *w = (duet_new_shape)(as, n->to->at.rank, n->to->at.size);
+    duet_matrix *w = numbers_like(n->to, as);
     if (!w) return spent(n->x, DUET_NO_MEMORY);
     duet_status s = draw(w, n->seed);
     if (s == DUET_OK) s = statement_part(n->who, n->to, noisy_formula(n, made, w, site));

@@ -433,12 +433,14 @@ static void run_random(const job *j)
     random_params l = random_params_of(&s, &f);
     l.table = j->s.ins ? (const uint64_t *)j->in[0] : NULL;
     if (l.distribution == DISTRIBUTION_PERMUTATION) return run_permutation(j, &l, n);
-    for (int64_t i = 0; i < n; i++)
-        if (l.distribution == DISTRIBUTION_BERNOULLI) put_integer(j, i, philox_coin(&l, (uint64_t)i));
-        else if (l.distribution == DISTRIBUTION_INTEGERS) put_integer(j, i, philox_integer(&l, (uint64_t)i));
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t k = l.run ? l.first + i / l.run * l.apart + i % l.run : i;
+        if (l.distribution == DISTRIBUTION_BERNOULLI) put_integer(j, i, philox_coin(&l, (uint64_t)k));
+        else if (l.distribution == DISTRIBUTION_INTEGERS) put_integer(j, i, philox_integer(&l, (uint64_t)k));
         else if (l.distribution == DISTRIBUTION_SOBOL)
-            *element(j->out[0], &j->s.out[0].at, i) = FN(sobol)(&l, (uint64_t)i);
-        else *element(j->out[0], &j->s.out[0].at, i) = random_number(&l, i);
+            *element(j->out[0], &j->s.out[0].at, i) = FN(sobol)(&l, (uint64_t)k);
+        else *element(j->out[0], &j->s.out[0].at, i) = random_number(&l, k);
+    }
 }
 
 void TYPED(fake_run)(const job *j)

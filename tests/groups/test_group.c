@@ -9,6 +9,7 @@
 #include "group_grid_traffic.h"
 #include "group_lookups.h"
 #include "group_nested.h"
+#include "group_random.h"
 #include "group_traffic.h"
 #include "group_training.h"
 #include "quick.h"
@@ -42,6 +43,10 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     tap_point(name);
     for (int64_t i = 0; i < count; i++) run_grid(g, seed + (uint64_t)i);
     snprintf(name, sizeof name, "products in blocks on %d %s", ranks, what);
+    tap_point(name);
+    all_random(g, count, seed);
+    random_locality(g);
+    snprintf(name, sizeof name, "random numbers on %d %s", ranks, what);
     tap_point(name);
     traffic_of(g);
     traffic_of_vectors(g);

@@ -2,6 +2,7 @@
  * ordinary matrices. Every process checks its results; rank 0 reports. */
 #include "group_grid.h"
 #include "group_lookups.h"
+#include "group_random.h"
 #include <duet/mpi.h>
 
 /* The failures of all processes count. */
@@ -32,8 +33,10 @@ int main(int argc, char **argv)
     }
     point(rank, "long operators along the split axis, take and einsum");
     for (int64_t i = 0; g && i < count; i++) run_grid(g, seed + (uint64_t)i);
-    duet_group_free(&g);
     point(rank, "products in blocks");
+    if (g) all_random(g, count / 4, seed);
+    point(rank, "random numbers");
+    duet_group_free(&g);
     if (rank == 0) tap_end();
     MPI_Finalize();
     return 0;

@@ -10,7 +10,7 @@
 #define SEED 0x0123456789abcdefu
 
 typedef struct trial {
-    enum distribution distribution;
+    enum random_distribution distribution;
     double a, b, c, d;
     int64_t low, high;
 } trial;
