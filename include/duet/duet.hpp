@@ -1392,6 +1392,11 @@ class [[nodiscard]] matrix : public members<matrix>
     /* Declares that the matrix is symmetric, triangular, ...: writes keep it (duet/structure.h). */
     void declare(duet_structure s, location w = location::here()) { detail::check((duet_declare)(m, s), w); }
     duet_structure structure() const noexcept { return duet_structure_of(m); }
+    /* Reads the array of a .npy file into this matrix, which has its type and shape. */
+    void load_into(const std::string &path, location w = location::here())
+    {
+        detail::check((duet_load_npy_into)(path.c_str(), m), w);
+    }
     void save(const std::string &path, location w = location::here()) const
     {
         detail::check((duet_save_npy)(path.c_str(), m), w);

@@ -2,20 +2,35 @@
 
 import os
 
-from ._array import asarray, from_matrix
-from ._errors import check
-from ._graph import state, value
+from ._array import Array, asarray, from_matrix, own, write_back
+from ._errors import TypeError, check
+from ._graph import hand_back, state, value
 from ._library import lib, structs
 
 _Named = structs['duet_named']
 
 
-def load(path, name=None):
-    """The array in a .npy or .mtx file, or the array with this name in a .npz file."""
+def load(path, name=None, *, into=None):
+    """The array in a .npy or .mtx file, or the array with this name in a .npz file. With `into`, the elements of a
+    .npy file are read into this array, which has the shape and type of that in the file. If it is on a group, each
+    rank reads its part."""
     text = os.fsencode(path)
+    if into is not None:
+        return _load_into(text, name, into)
     if name is not None:
         return from_matrix(lib.load_npz(text, name.encode()), state.device)
     return from_matrix((lib.load_market if text.endswith(b'.mtx') else lib.load_npy)(text), state.device)
+
+
+def _load_into(text, name, x):
+    if name is not None or not isinstance(x, Array):
+        raise TypeError('duet.load: into must be an array, and the file a .npy file, without a name')
+    matrix = own(x)
+    check(lib.load_npy_into(text, matrix.pointer))
+    hand_back(matrix)
+    if x._base is not None:
+        write_back(x)
+    return x
 
 
 def save(path, x=None, /, **arrays):

@@ -55,6 +55,17 @@ def test_arrays(group, rng):
         duet.split_part(x, 2)
 
 
+def test_files(group, rng, tmp_path):
+    a = rng.normal(size=(7, 5))
+    for axis in (0, 1):
+        x, y = group.split(a, axis=axis), group.zeros((7, 5), axis=1 - axis)
+        duet.save(tmp_path / 'x.npy', x)
+        equal(np.load(tmp_path / 'x.npy'), a)
+        duet.load(tmp_path / 'x.npy', into=y)
+        equal(y, a)
+        assert duet.split_axis(y) == 1 - axis
+
+
 def test_statements(group, rng):
     a, b = rng.integers(-4, 5, size=(9, 6)).astype(float), rng.integers(-4, 5, size=(6, 2)).astype(float)
     x, w = group.split(a), group.replicated(b)

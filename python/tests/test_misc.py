@@ -45,6 +45,17 @@ def test_files(tmp_path):
     assert np.array_equal(np.asarray(duet.load(tmp_path / 'all.npz', 'y')), np.asarray(x) + 1)
     np.save(tmp_path / 'z.npy', np.arange(3, dtype=np.int16))
     assert duet.load(tmp_path / 'z.npy').tolist() == [0, 1, 2]
+    y = x + 1
+    assert duet.load(tmp_path / 'x.npy', into=y) is y and np.array_equal(np.asarray(y), np.asarray(x))
+    wide = duet.zeros((2, *x.shape), dtype=x.dtype)
+    duet.load(tmp_path / 'x.npy', into=wide[1])
+    assert np.array_equal(np.asarray(wide), np.stack([np.zeros(x.shape), np.asarray(x)]))
+    with pytest.raises(TypeError):
+        duet.load(tmp_path / 'x.npy', into=3)
+    with pytest.raises(TypeError):
+        duet.load(tmp_path / 'x.npy', 'x', into=y)
+    with pytest.raises(ValueError, match='the array of the file is'):
+        duet.load(tmp_path / 'z.npy', into=y)
     duet.save(tmp_path / 'x.mtx', x)
     assert np.array_equal(np.asarray(duet.load(tmp_path / 'x.mtx')), np.asarray(x))
 

@@ -212,6 +212,12 @@ static inline duet_status matrix_open(const duet_matrix *m, int device, enum use
     return DUET_OK;
 }
 
+/* Has only a buffer on a GPU the elements of m? */
+bool matrix_is_only_on_gpu(const duet_matrix *m);
+/* Copies elements first .. first + n - 1 of m, which is dense, from the device that has them to host memory.
+ * The storage needs no buffer on the host. Errors: as matrix_open */
+duet_status matrix_read_piece(const duet_matrix *m, int64_t first, int64_t n, void *to);
+
 void matrix_has_written(const duet_matrix *m, int device, int queue);
 /* From now on only the buffer on this device is valid. */
 static inline void matrix_wrote(const duet_matrix *m, int device, int queue)

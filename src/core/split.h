@@ -26,6 +26,13 @@ typedef struct split {
                           duet_status room); /* room: why there is no `to`, or OK */
     duet_status (*scatter)(struct split *s, const void *from);
     void (*end)(struct split *s); /* frees it */
+    /* For functions that access the parts themselves, while they hold this lock of the group. */
+    pthread_mutex_t *busy;
+    communicator *comm; /* of the first rank in this process */
+    /* Has each rank some runs of the elements of m, a view of this matrix? Then view_part returns those of a
+     * rank in this process, which may be none, and their numbers. NULL: out of memory */
+    bool (*has_parts)(const duet_matrix *m);
+    duet_matrix *(*view_part)(const duet_matrix *m, int index, part_runs *at);
 } split;
 
 /* How many groups there are: formulas are searched for matrices on groups only if there is one. */

@@ -119,6 +119,10 @@ duet_matrix *split_new(duet_group *g, duet_dtype type, const shape *whole, const
     s->gather = gather;
     s->scatter = scatter;
     s->end = split_end;
+    s->has_parts = split_has_parts;
+    s->view_part = split_part;
+    s->busy = &g->lock;
+    s->comm = g->comm;
     pthread_mutex_init(&s->lock, NULL);
     s->part = calloc((size_t)g->near, sizeof(duet_matrix *));
     s->at = (distribution){ at->axis, at->axis < 0 ? NULL : malloc(bounds) };

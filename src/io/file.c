@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static duet_status system_says(const char *who, const char *path)
@@ -45,11 +46,16 @@ static uint32_t crc32_of(uint32_t sum, const void *p, size_t bytes)
 
 /* ---- reading ---- */
 
+duet_status path_check(const char *who, const char *path)
+{
+    return path ? DUET_OK : fail(DUET_BAD_ARGUMENT, "%s: path must not be NULL", who);
+}
+
 duet_status input_open(input *in, const char *who, const char *path)
 {
     struct stat st;
     *in = (input){ .who = who, .path = path };
-    if (!path) return fail(DUET_BAD_ARGUMENT, "%s: path must not be NULL", who);
+    TRY(path_check(who, path));
     const int f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for its other end */
     in->f = f < 0 ? NULL : fdopen(f, "rb");
     if (!in->f && f >= 0) close(f);
@@ -119,6 +125,18 @@ duet_status input_read(input *in, void *to, size_t bytes)
     return DUET_OK;
 }
 
+duet_status input_read_at(const input *in, uint64_t at, void *to, size_t bytes)
+{
+    for (size_t n = 0; n < bytes;) {
+        const ssize_t k = pread(fileno(in->f), (char *)to + n, bytes - n, (off_t)(at + n));
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0) return system_says(in->who, in->path);
+        if (k == 0) return bad_file(in, "the file is truncated");
+        n += (size_t)k;
+    }
+    return DUET_OK;
+}
+
 /* ---- streams ---- */
 
 /* What remains of a regular file; 0 for others, and for files of the system that have no size. */
@@ -158,15 +176,20 @@ duet_status input_begins(input *in, bool skip_space)
 
 /* ---- writing ---- */
 
-/* Creates and opens a file with a new name in the folder of the target. The name is short, because the
- * name of the target may be as long as the system allows. */
-static int open_beside(output *out, mode_t mode)
+static void open_folder(output *out)
 {
     char *slash = strrchr(out->target, '/');
     const char *folder = !slash ? "." : slash == out->target ? "/" : out->target;
     out->name = slash ? slash + 1 : out->target;
     if (slash) *slash = 0;
     out->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Creates and opens a file with a new name in the folder of the target. The name is short, because the
+ * name of the target may be as long as the system allows. */
+static int open_beside(output *out, mode_t mode)
+{
+    open_folder(out);
     for (int n = 0; out->folder >= 0; n++) {
         snprintf(out->beside, sizeof out->beside, ".duet-%ld-%d~", (long)getpid(), n);
         const int f = openat(out->folder, out->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -210,9 +233,11 @@ static void output_begin(output *out, const char *who, const char *path)
     out->path = path;
     out->stream = NULL;
     out->file = out->folder = -1;
+    out->at = -1;
     out->target = NULL;
     out->written = out->held = 0;
     out->sum = 0;
+    out->read_only = false;
 }
 
 duet_status output_stream(output *out, const char *who, FILE *stream)
@@ -225,7 +250,7 @@ duet_status output_stream(output *out, const char *who, FILE *stream)
 duet_status output_open(output *out, const char *who, const char *path)
 {
     output_begin(out, who, path);
-    if (!path) return fail(DUET_BAD_ARGUMENT, "%s: path must not be NULL", who);
+    TRY(path_check(who, path));
     out->file = open_target(out);
     if (out->file >= 0) return DUET_OK;
     const duet_status s = system_says(who, path);
@@ -234,6 +259,11 @@ duet_status output_open(output *out, const char *who, const char *path)
 }
 
 static duet_status output_failed(const output *out) { return system_says(out->who, out->path); }
+
+duet_status output_fail_within(const output *out, duet_status s)
+{
+    return out->path ? fail_within(s, "%s(\"%s\")", out->who, out->path) : fail_within(s, "%s", out->who);
+}
 
 /* Writes to the file, at its current position, or at `at` unless it is negative. */
 static bool write_whole(int file, const char *from, size_t bytes, off_t at)
@@ -270,9 +300,12 @@ static bool flush_stream(FILE *f)
     return done;
 }
 
-static bool write_next(const output *out, const char *from, size_t bytes)
+static bool write_next(output *out, const char *from, size_t bytes)
 {
-    return out->stream ? write_to_stream(out->stream, from, bytes) : write_whole(out->file, from, bytes, -1);
+    if (out->stream) return write_to_stream(out->stream, from, bytes);
+    const bool done = write_whole(out->file, from, bytes, (off_t)out->at);
+    if (out->at >= 0) out->at += (int64_t)bytes;
+    return done;
 }
 
 static duet_status flush(output *out)
@@ -304,6 +337,90 @@ duet_status output_rewrite(output *out, uint64_t at, const void *from, size_t by
     return output_failed(out);
 }
 
+duet_status output_flush(output *out) { return flush(out); }
+
+duet_status output_move(output *out, uint64_t at)
+{
+    if (out->at >= 0 && (uint64_t)out->at + out->held == at) return DUET_OK;
+    TRY(flush(out));
+    out->at = (int64_t)at;
+    return DUET_OK;
+}
+
+/* ---- files that several processes write ---- */
+
+static bool set_size(int file, uint64_t bytes)
+{
+    const write_signals w = write_signals_begin();
+    const bool done = !ftruncate(file, (off_t)bytes);
+    write_signals_end(&w);
+    return done;
+}
+
+/* The name has the time too: on another file system there may be an old file of a process with this number. */
+static int open_shared(output *out, mode_t mode)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    open_folder(out);
+    if (out->folder < 0) return -1;
+    snprintf(out->beside, sizeof out->beside, ".duet-%ld-%llx-%lx~", (long)getpid(),
+             (unsigned long long)t.tv_sec, t.tv_nsec);
+    return openat(out->folder, out->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+}
+
+duet_status output_open_shared(output *out, const char *who, const char *path, uint64_t bytes, shared_file *f)
+{
+    struct stat st;
+    output_begin(out, who, path);
+    *f = (shared_file){ .is_regular = false };
+    TRY(path_check(who, path));
+    const bool there = !stat(path, &st);
+    if (there && !S_ISREG(st.st_mode)) return DUET_OK;
+    const mode_t mode = there ? st.st_mode & 0777 : 0666;
+    out->target = !there && errno == ENAMETOOLONG ? NULL : resolved(path, there);
+    if (out->target) out->file = open_shared(out, mode | S_IWUSR);
+    if (out->file >= 0 && set_size(out->file, bytes)) {
+        out->read_only = !(mode & S_IWUSR);
+        f->is_regular = true;
+        memcpy(f->beside, out->beside, sizeof f->beside);
+        return DUET_OK;
+    }
+    const duet_status s = output_failed(out);
+    return out->file >= 0 ? output_close(out, s) : (output_free(out), s);
+}
+
+static duet_status not_shared(const output *out, const shared_file *f)
+{
+    return fail(
+        DUET_IO_ERROR,
+        "%s(\"%s\"): this process cannot open the temporary file that rank 0 has made (\"%s\"): %s; all "
+        "processes must use the same folder of one file system",
+        out->who, out->path, f->beside, strerror(errno));
+}
+
+duet_status output_join(output *out, const char *who, const char *path, const shared_file *f)
+{
+    struct stat st;
+    output_begin(out, who, path);
+    TRY(path_check(who, path));
+    out->target = resolved(path, !stat(path, &st));
+    if (!out->target) return system_says(who, path);
+    open_folder(out);
+    if (out->folder >= 0) out->file = openat(out->folder, f->beside, O_WRONLY | O_CLOEXEC);
+    const duet_status s = out->file < 0 ? not_shared(out, f) : DUET_OK;
+    output_free(out);
+    out->folder = -1; /* rank 0 renames the file */
+    out->target = NULL;
+    return s;
+}
+
+static bool make_read_only(int file)
+{
+    struct stat st;
+    return !fstat(file, &st) && !fchmod(file, st.st_mode & 0777 & ~(mode_t)S_IWUSR);
+}
+
 duet_status output_close(output *out, duet_status s)
 {
     if (s == DUET_OK) s = flush(out);
@@ -311,6 +428,7 @@ duet_status output_close(output *out, duet_status s)
         const bool done = flush_stream(out->stream); /* also what was written before a failure */
         return s == DUET_OK && !done ? output_failed(out) : s;
     }
+    if (out->read_only && s == DUET_OK && !make_read_only(out->file)) s = output_failed(out);
     if (close(out->file) && s == DUET_OK) s = output_failed(out);
     if (out->folder >= 0) {
         if (s == DUET_OK && renameat(out->folder, out->beside, out->folder, out->name))

@@ -23,6 +23,7 @@ typedef struct input {
     struct inflater *inflater;
 } input;
 
+duet_status path_check(const char *who, const char *path); /* BAD_ARGUMENT: NULL */
 /* Opens a regular file. Errors: BAD_ARGUMENT, IO_ERROR */
 duet_status input_open(input *in, const char *who, const char *path);
 void input_close(input *in);
@@ -32,6 +33,8 @@ duet_status input_stream(input *in, const char *who, FILE *f);
 duet_status input_begins(input *in, bool skip_space);
 duet_status input_seek(input *in, uint64_t at);
 duet_status input_read(input *in, void *to, size_t bytes); /* BAD_FILE: fewer bytes remain */
+/* From an uncompressed file. The position of `in` does not change. */
+duet_status input_read_at(const input *in, uint64_t at, void *to, size_t bytes);
 
 /* The text starts with the call. */
 duet_status input_failed(const input *in, duet_status s, const char *format, ...)
@@ -58,13 +61,32 @@ typedef struct output {
     char beside[64];  /* the temporary name in the folder */
     uint64_t written;
     uint32_t sum;
-    size_t held; /* bytes in the buffer */
+    bool read_only; /* the file becomes so when it is complete */
+    int64_t at;     /* where the next bytes are written, after those in the buffer; negative: in sequence */
+    size_t held;    /* bytes in the buffer */
     char buffer[1 << 14];
 } output;
 duet_status output_open(output *out, const char *who, const char *path);
 duet_status output_stream(output *out, const char *who, FILE *stream);
 duet_status output_write(output *out, const void *from, size_t bytes);
 duet_status output_rewrite(output *out, uint64_t at, const void *from, size_t bytes); /* not in `sum` */
+duet_status output_flush(output *out);
+/* The next bytes are written at this position of the file. */
+duet_status output_move(output *out, uint64_t at);
+/* Puts the call in front of the text of s, an error of another function. */
+duet_status output_fail_within(const output *out, duet_status s) __attribute__((cold));
+
+/* A file that several processes write, each its own bytes. */
+typedef struct shared_file {
+    char beside[64]; /* its temporary name */
+    bool is_regular; /* the target is a regular file, or there is none; otherwise no file was opened */
+} shared_file;
+/* Creates a file of this size, unless the target is not a regular file. */
+duet_status output_open_shared(output *out, const char *who, const char *path, uint64_t bytes,
+                               shared_file *f);
+/* Opens it in another process, where output_close does not rename it. */
+duet_status output_join(output *out, const char *who, const char *path, const shared_file *f);
+
 /* If s is OK, renames the file to its target, else removes it; flushes a stream. Returns s, or IO_ERROR */
 duet_status output_close(output *out, duet_status s);
 
@@ -85,6 +107,16 @@ static inline duet_status elements_of(const duet_matrix *m, const void **p)
     *p = (duet_read)(m);
     if (*p || !m->count) return DUET_OK;
     return matrix_open(m, HOST, READ, thread_get()->queue, &again);
+}
+
+/* matrix_open on the host, which may copy m from a GPU whatever DUET_TRANSFERS says. */
+static inline duet_status open_elements(const duet_matrix *m, enum use use, void **p)
+{
+    thread *t = thread_get();
+    t->accesses = true;
+    const duet_status s = matrix_open(m, HOST, use, t->queue, p);
+    t->accesses = false;
+    return s;
 }
 
 duet_matrix *npy_read(input *in);

@@ -1,6 +1,7 @@
 /* npy.c - NumPy's .npy: a magic number, a version, a header that is a Python dictionary, then the
  * elements. https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html */
-#include "io.h"
+#include "npy.h"
+#include "elements.h"
 #include "min_max.h"
 #include <stdlib.h>
 #include <string.h>
@@ -49,14 +50,6 @@ static void swap_bytes(unsigned char *p, size_t bytes, size_t each)
 }
 
 /* ---- reading the header ---- */
-
-typedef struct header {
-    char descr[16];
-    bool fortran;
-    int rank;
-    int64_t size[DUET_RANK_MAX];
-    int seen; /* bits: descr, fortran_order, shape */
-} header;
 
 typedef struct scan {
     const input *in;
@@ -112,7 +105,7 @@ static duet_status take_size(scan *s, int64_t *size)
     return DUET_OK;
 }
 
-static duet_status take_shape(scan *s, header *h)
+static duet_status take_shape(scan *s, npy_header *h)
 {
     if (!take(s, '(')) return bad_file(s->in, "its shape must be a tuple");
     while (!take(s, ')')) {
@@ -134,7 +127,7 @@ static duet_status take_bool(scan *s, bool *to)
     return bad_file(s->in, "fortran_order must be True or False");
 }
 
-static duet_status take_descr(scan *s, header *h)
+static duet_status take_descr(scan *s, npy_header *h)
 {
     skip_space(s);
     if (s->at < s->end && (*s->at == '[' || *s->at == '('))
@@ -142,7 +135,7 @@ static duet_status take_descr(scan *s, header *h)
     return take_string(s, h->descr, sizeof h->descr);
 }
 
-static duet_status take_entry(scan *s, header *h)
+static duet_status take_entry(scan *s, npy_header *h)
 {
     static const char *const keys[] = { "descr", "fortran_order", "shape" };
     char key[16];
@@ -158,10 +151,10 @@ static duet_status take_entry(scan *s, header *h)
     return take_shape(s, h);
 }
 
-static duet_status parse(const input *in, const char *text, size_t bytes, header *h)
+static duet_status parse(const input *in, const char *text, size_t bytes, npy_header *h)
 {
     scan s = { in, text, text + bytes };
-    *h = (header){ .rank = 0 };
+    *h = (npy_header){ .rank = 0 };
     if (!take(&s, '{')) return bad_file(in, "its header is not a dictionary");
     while (!take(&s, '}')) {
         TRY(take_entry(&s, h));
@@ -173,7 +166,7 @@ static duet_status parse(const input *in, const char *text, size_t bytes, header
     return bad_file(in, "its header lacks a key or has data after the dictionary");
 }
 
-static duet_status read_header(input *in, header *h)
+duet_status npy_read_header(input *in, npy_header *h)
 {
     unsigned char front[8], length[4] = { 0 };
     char text[HEADER_MOST];
@@ -187,7 +180,9 @@ static duet_status read_header(input *in, header *h)
         length[0] | (uint32_t)length[1] << 8 | (uint32_t)length[2] << 16 | (uint32_t)length[3] << 24;
     if (bytes > sizeof text) return bad_file(in, "its header is too long (%lu bytes)", (unsigned long)bytes);
     TRY(input_read(in, text, bytes));
-    return parse(in, text, bytes, h);
+    TRY(parse(in, text, bytes, h));
+    if (type_named(h->descr, &h->type, &h->swapped)) return DUET_OK;
+    return input_failed(in, DUET_UNSUPPORTED, "the element type \"%s\" is not supported", h->descr);
 }
 
 /* ---- reading the elements ---- */
@@ -197,6 +192,12 @@ static duet_status check_bools(const input *in, const unsigned char *p, size_t b
     for (size_t i = 0; i < bytes; i++)
         if (p[i] > 1) return bad_file(in, "a bool element is neither 0 nor 1");
     return DUET_OK;
+}
+
+duet_status npy_convert(const input *in, const npy_header *h, unsigned char *p, size_t bytes)
+{
+    if (h->swapped) swap_bytes(p, bytes, dtypes[type_of_part(h->type)].bytes);
+    return h->type == DUET_BOOL ? check_bools(in, p, bytes) : DUET_OK;
 }
 
 /* Reads the first part of the elements, at least half of the bytes that the header claims, or none if these
@@ -232,23 +233,20 @@ static duet_status read_bytes(input *in, duet_matrix *m, size_t bytes)
     return s;
 }
 
-static duet_status read_elements(input *in, duet_matrix *m, bool swapped)
+static duet_status read_elements(input *in, duet_matrix *m, const npy_header *h)
 {
-    const duet_dtype type = m->at.type;
-    const size_t bytes = (size_t)m->count * dtypes[type].bytes;
+    const size_t bytes = (size_t)m->count * dtypes[h->type].bytes;
     if (!bytes) return DUET_OK;
     TRY(read_bytes(in, m, bytes));
     unsigned char *p = (duet_update)(m);
     if (!p) return no_memory(in);
-    if (swapped) swap_bytes(p, bytes, dtypes[type_of_part(type)].bytes);
-    if (type != DUET_BOOL) return DUET_OK;
-    return check_bools(in, p, bytes);
+    return npy_convert(in, h, p, bytes);
 }
 
 /* Checks the size before memory is allocated, so that a bad header cannot cause a huge allocation. */
-static duet_status check_size(const input *in, duet_dtype type, const header *h)
+duet_status npy_check_size(const input *in, const npy_header *h, uint64_t *all)
 {
-    int64_t bytes = (int64_t)dtypes[type].bytes;
+    int64_t bytes = (int64_t)dtypes[h->type].bytes;
     bool empty = false, overflows = false;
     for (int a = 0; a < h->rank; a++) {
         empty |= !h->size[a];
@@ -256,9 +254,10 @@ static duet_status check_size(const input *in, duet_dtype type, const header *h)
     }
     if (!empty && (overflows || (uint64_t)bytes > in->left))
         return bad_file(in, "the %s is too short for its shape", in->path ? "file" : "stream");
-    if (shape_check(in->who, type, h->rank, h->size) != DUET_OK)
+    if (shape_check(in->who, h->type, h->rank, h->size) != DUET_OK)
         return bad_file(in, "its shape is too large for memory");
-    return limit_bytes(in, empty ? 0 : (uint64_t)bytes);
+    *all = empty ? 0 : (uint64_t)bytes;
+    return DUET_OK;
 }
 
 /* Fortran order is row-major order of the reversed axes. */
@@ -270,30 +269,24 @@ static duet_matrix *transposed_copy(const input *in, duet_matrix *m)
     return t;
 }
 
-static duet_matrix *new_for(const header *h, duet_dtype type)
+static duet_matrix *new_for(const npy_header *h)
 {
     int64_t size[DUET_RANK_MAX];
     for (int a = 0; a < h->rank; a++) size[a] = h->size[h->fortran ? h->rank - 1 - a : a];
-    return (duet_new_shape)(type, h->rank, size);
+    return (duet_new_shape)(h->type, h->rank, size);
 }
 
 duet_matrix *npy_read(input *in)
 {
-    header h;
-    duet_dtype type;
-    bool swapped;
-    if (read_header(in, &h)) return NULL;
-    if (!type_named(h.descr, &type, &swapped)) {
-        input_failed(in, DUET_UNSUPPORTED, "the element type \"%s\" is not supported", h.descr);
-        return NULL;
-    }
-    if (check_size(in, type, &h)) return NULL;
-    duet_matrix *m = new_for(&h, type);
+    npy_header h;
+    uint64_t bytes;
+    if (npy_read_header(in, &h) || npy_check_size(in, &h, &bytes) || limit_bytes(in, bytes)) return NULL;
+    duet_matrix *m = new_for(&h);
     if (!m) {
         no_memory(in);
         return NULL;
     }
-    if (read_elements(in, m, swapped)) duet_free(&m);
+    if (read_elements(in, m, &h)) duet_free(&m);
     if (m && h.fortran) return transposed_copy(in, m);
     return m;
 }
@@ -316,19 +309,23 @@ duet_matrix *(duet_read_npy)(FILE *f)
 
 /* ---- writing ---- */
 
-/* Is m in Fortran order: dense if its axes are reversed? */
-static bool is_fortran(const duet_matrix *m)
+duet_matrix npy_reversed(const duet_matrix *m)
 {
-    layout l = m->at;
-    for (int a = 0; a < l.rank; a++) {
-        l.size[a] = m->at.size[l.rank - 1 - a];
-        l.stride[a] = m->at.stride[l.rank - 1 - a];
+    duet_matrix t = *m;
+    for (int a = 0; a < t.at.rank; a++) {
+        t.at.size[a] = m->at.size[t.at.rank - 1 - a];
+        t.at.stride[a] = m->at.stride[t.at.rank - 1 - a];
     }
-    return !m->dense && layout_is_dense(&l);
+    t.dense = layout_is_dense(&t.at);
+    return t;
 }
 
-/* Writes all that precedes the elements, padded so that they are aligned. Returns its size in bytes. */
-static size_t make_front(const duet_matrix *m, unsigned char front[4 * ALIGNED + 128])
+/* Is m in Fortran order: dense if its axes are reversed? */
+static bool is_fortran(const duet_matrix *m) { return !m->dense && npy_reversed(m).dense; }
+
+duet_matrix npy_as_stored(const duet_matrix *m) { return is_fortran(m) ? npy_reversed(m) : *m; }
+
+size_t npy_front(const duet_matrix *m, unsigned char front[NPY_FRONT_MOST])
 {
     const duet_dtype t = m->at.type;
     char *text = (char *)front + FRONT;
@@ -350,49 +347,34 @@ static size_t make_front(const duet_matrix *m, unsigned char front[4 * ALIGNED +
 
 uint64_t npy_bytes(const duet_matrix *m)
 {
-    unsigned char front[4 * ALIGNED + 128];
-    return make_front(m, front) + (uint64_t)m->count * dtypes[m->at.type].bytes;
+    unsigned char front[NPY_FRONT_MOST];
+    return npy_front(m, front) + (uint64_t)m->count * dtypes[m->at.type].bytes;
 }
 
-/* Writes the elements in row-major order, some thousand at a time. */
-static duet_status write_strided(output *out, const duet_matrix *m, const char *p)
+duet_status npy_write_from(output *out, const duet_matrix *m, const void *p)
 {
-    const size_t each = dtypes[m->at.type].bytes;
-    char some[1 << 14];
-    int64_t i[DUET_RANK_MAX] = { 0 }, at = 0;
-    size_t n = 0;
-    for (int64_t left = m->count; left > 0; left--) {
-        memcpy(some + n, p + at * (int64_t)each, each);
-        n += each;
-        if (n + each > sizeof some || left == 1) {
-            TRY(output_write(out, some, n));
-            n = 0;
-        }
-        for (int a = m->at.rank; a-- > 0;) {
-            at += m->at.stride[a];
-            if (++i[a] < m->at.size[a]) break;
-            at -= i[a] * m->at.stride[a];
-            i[a] = 0;
-        }
-    }
-    return DUET_OK;
+    unsigned char front[NPY_FRONT_MOST];
+    cursor c;
+    const duet_matrix as_stored = npy_as_stored(m);
+    TRY(output_write(out, front, npy_front(m, front)));
+    if (!p && m->count) return npy_write_parts(out, &as_stored);
+    cursor_begin(&c, &as_stored, (void *)p);
+    return cursor_write(&c, m->count, out);
 }
 
 duet_status npy_write(output *out, const duet_matrix *m)
 {
-    unsigned char front[4 * ALIGNED + 128];
-    const void *p;
-    TRY(elements_of(m, &p));
-    TRY(output_write(out, front, make_front(m, front)));
-    if (!m->count) return DUET_OK;
-    if (m->dense || is_fortran(m)) return output_write(out, p, (size_t)m->count * dtypes[m->at.type].bytes);
-    return write_strided(out, m, p);
+    const void *p = NULL;
+    const duet_matrix as_stored = npy_as_stored(m);
+    if (!npy_has_near_parts(&as_stored)) TRY(elements_of(m, &p));
+    return npy_write_from(out, m, p);
 }
 
 duet_status(duet_save_npy)(const char *path, const duet_matrix *m)
 {
     output out;
     TRY(matrix_check("duet_save_npy", m));
+    if (npy_is_spread(m)) return npy_save_together(path, m);
     TRY(output_open(&out, "duet_save_npy", path));
     return output_close(&out, npy_write(&out, m));
 }

@@ -1352,6 +1352,9 @@ static void test_rest()
     const int fd = mkstemp(path);
     v.save(path);
     CHECK(fd >= 0 && holds<int>(matrix::load(path), { 3, 1, 3, 2 }), "load and save");
+    matrix again = v + 1;
+    again.load_into(path);
+    CHECK(holds<int>(again, { 3, 1, 3, 2 }), "load_into");
     const duet_named named = { "v", v.get() };
     CHECK(duet_save_npz(path, &named, 1) == DUET_OK && holds<int>(matrix::load(path, "v"), { 3, 1, 3, 2 }),
           "npz");

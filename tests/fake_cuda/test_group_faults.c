@@ -7,7 +7,9 @@
 #include "tap.h"
 #include <duet/duet.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { RANKS = 3, ROWS = 30, COLUMNS = 4, COUNT_OF = ROWS * COLUMNS };
 
@@ -91,6 +93,52 @@ static void each_call(int card, int most)
     printf("# %d calls failed, each once, on card %d\n", (int)n - 2, card);
 }
 
+/* ---- random numbers and files ---- */
+
+static char file[] = "/tmp/duet-group-faults-XXXXXX";
+
+static duet_status make_noise(const scene *s) { return duet_noise_normal(s->y, duet_mul(s->x, 0), 5); }
+static duet_status make_numbers(const scene *s) { return duet_random_normal(s->y, 5, 0, 1); }
+static duet_status save(const scene *s) { return duet_save_npy(file, s->y); }
+static duet_status load(const scene *s) { return duet_load_npy_into(file, s->y); }
+
+/* Is y as before, or what duet_random_normal makes? Elements may be lost. */
+static bool has_either(const scene *s, const duet_matrix *made)
+{
+    const float *p = duet_read(s->y), *q = duet_read(made);
+    bool is_old = true, is_new = true;
+    for (int64_t i = 0; p && q && i < COUNT_OF; i++) {
+        is_old &= p[i] == 7 + (float)(i % 5);
+        is_new &= p[i] == q[i];
+    }
+    return !p || is_old || is_new;
+}
+
+static void each_call_of(duet_status run(const scene *s), const char *what, int card, int most)
+{
+    bool failed = true;
+    int n = 1;
+    duet_matrix *made = duet_new(DUET_F32, ROWS, COLUMNS);
+    CHECK(duet_random_normal(made, 5, 0, 1) == DUET_OK && duet_save_npy(file, made) == DUET_OK, "%s",
+          duet_error());
+    for (; failed && n < most; n++) {
+        scene s;
+        if (!open_scene(&s, 1)) break;
+        fake_fail_on(card, (uint64_t)n);
+        const duet_status got = run(&s);
+        failed = fake_failed();
+        fake_fail_on(card, 0);
+        CHECK(has_either(&s, made), "%s, call %d: mixed elements", what, n);
+        if (!failed) CHECK(got == DUET_OK, "%s without a fault: %s", what, duet_error());
+        duet_matrix *saved = duet_load_npy(file);
+        CHECK(saved != NULL, "%s, call %d: %s", what, n, duet_error());
+        duet_free(&saved);
+        close_scene(&s);
+    }
+    printf("# %s: %d calls failed, each once, on card %d\n", what, n - 2, card);
+    duet_free(&made);
+}
+
 int main(int argc, char **argv)
 {
     const int most = trial_count(argc, argv, 60, 500);
@@ -98,5 +146,14 @@ int main(int argc, char **argv)
     each_call(0, most);
     each_call(1, most);
     tap_point("each call of CUDA fails once on one card");
+    const int f = mkstemp(file);
+    for (int card = 0; card < 2; card++) {
+        each_call_of(make_numbers, "random numbers", card, most);
+        each_call_of(make_noise, "noise", card, most);
+        each_call_of(save, "saving", card, most);
+        each_call_of(load, "loading", card, most);
+    }
+    CHECK(f >= 0 && !close(f) && !unlink(file), "the file is missing");
+    tap_point("the same for random numbers and files");
     return tap_end();
 }

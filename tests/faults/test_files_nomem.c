@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 static const char npy[] = "plain.npy", npz[] = "stored.npz", market[] = "text.mtx", packed[] = "deflated.npz",
-                  fortran[] = "columns.npy";
+                  fortran[] = "columns.npy", split[] = "split.npy";
+static duet_group *group;
 
 /* The system's own allocations fail too. */
 FILE *__real_fdopen(int, const char *), *__wrap_fdopen(int, const char *);
@@ -36,6 +37,7 @@ static void try_file(duet_matrix *m)
     went(nothing && duet_print(nothing, m) == DUET_OK);
     went(duet_save_npy(npy, m) == DUET_OK);
     went(duet_save_npz(npz, list, 1) == DUET_OK);
+    went(duet_load_npy_into(npy, m) == DUET_OK);
     went(duet_save_market(market, m) == DUET_OK);
     duet_matrix *back[] = { duet_load_npy(npy), duet_load_npz(npz, "a"), duet_load_market(market),
                             duet_load_npz(packed, "x") };
@@ -54,6 +56,22 @@ static void try_file(duet_matrix *m)
     went(names);
     free(names);
     if (nothing) fclose(nothing);
+}
+
+/* The parts of a matrix on a group, which are columns, and a view of them. */
+static void try_parts(void)
+{
+    duet_matrix *x = duet_new_split(group, DUET_F32, 1, 5, 6), *rows = x ? duet_stepped(x, 0, 0, 5, 2) : NULL;
+    float *p = x ? duet_overwrite(x) : NULL;
+    went(p && rows);
+    for (int i = 0; p && i < 30; i++) p[i] = (float)i;
+    if (p && rows) {
+        went(duet_save_npy(split, x) == DUET_OK);
+        went(duet_load_npy_into(split, x) == DUET_OK);
+        went(duet_save_npy(split, rows) == DUET_OK);
+        went(duet_load_npy_into(split, rows) == DUET_OK);
+    }
+    duet_free(&x, &rows);
 }
 
 /* A stream without a size: what it reads grows. */
@@ -149,6 +167,7 @@ static void *play(void *arg)
     for (int i = 0; p && i < 12; i++) p[i] = i;
     if (p) {
         try_file(m);
+        try_parts();
         try_streams(m);
         try_resize();
         try_shapes(m);
@@ -176,6 +195,8 @@ int main(void)
     CHECK(f && fwrite(deflated, sizeof deflated, 1, f) == 1 && !fclose(f), "the file could not be written");
     save_fortran();
     make_sources();
+    DUET_ON(DUET_CPU) group = duet_group_local(3);
+    CHECK(group != NULL, "%s", duet_error());
     hit(play, -1);
     hit(play, -1);
     CHECK(!refused, "%s", duet_error());
@@ -194,8 +215,9 @@ int main(void)
     CHECK(n > 40 && n < 2000, "%d failures", n);
     tap_point("every allocation fails once");
     CHECK(!unlink(npy) && !unlink(npz) && !unlink(market) && !unlink(packed) && !unlink(fortran) &&
-              !unlink("stream"),
+              !unlink(split) && !unlink("stream"),
           "a file is missing");
     CHECK(!chdir("/") && !rmdir(folder), "another file is left in %s", folder);
+    duet_group_free(&group);
     return tap_end();
 }

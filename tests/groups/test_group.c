@@ -5,11 +5,11 @@
  *     test_group [trials] [seed] */
 #include "group_along.h"
 #include "group_cases.h"
+#include "group_files.h"
 #include "group_grid.h"
 #include "group_grid_traffic.h"
 #include "group_lookups.h"
 #include "group_nested.h"
-#include "group_random.h"
 #include "group_traffic.h"
 #include "group_training.h"
 #include "quick.h"
@@ -47,6 +47,11 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     all_random(g, count, seed);
     random_locality(g);
     snprintf(name, sizeof name, "random numbers on %d %s", ranks, what);
+    tap_point(name);
+    char folder[] = "/tmp/duet-group-XXXXXX";
+    if (CHECK(mkdtemp(folder) != NULL, "no folder")) all_files(g, folder, count, seed);
+    remove_folder(folder);
+    snprintf(name, sizeof name, "files of %d %s", ranks, what);
     tap_point(name);
     traffic_of(g);
     traffic_of_vectors(g);

@@ -1,8 +1,8 @@
 /* test_group_mpi.c - compares statements with matrices on a group of MPI processes, on the CPU, with those of
  * ordinary matrices. Every process checks its results; rank 0 reports. */
+#include "group_files.h"
 #include "group_grid.h"
 #include "group_lookups.h"
-#include "group_random.h"
 #include <duet/mpi.h>
 
 /* The failures of all processes count. */
@@ -36,6 +36,12 @@ int main(int argc, char **argv)
     point(rank, "products in blocks");
     if (g) all_random(g, count / 4, seed);
     point(rank, "random numbers");
+    char folder[] = "/tmp/duet-group-XXXXXX";
+    if (rank == 0) CHECK(mkdtemp(folder) != NULL, "no folder");
+    MPI_Bcast(folder, sizeof folder, MPI_CHAR, 0, MPI_COMM_WORLD);
+    if (g) all_files(g, folder, count / 4, seed);
+    point(rank, "files");
+    if (rank == 0) remove_folder(folder);
     duet_group_free(&g);
     if (rank == 0) tap_end();
     MPI_Finalize();

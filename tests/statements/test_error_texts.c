@@ -263,6 +263,8 @@ static void matrix_texts(void)
           "duet_split(m: f32[2,3]): axis 4 is out of range; it must be from -2 to 1");
     MAKES(duet_load_npy(NULL), "duet_load_npy: path must not be NULL");
     MAKES(duet_load_npy("/nowhere/x.npy"), "duet_load_npy(\"/nowhere/x.npy\"): No such file or directory");
+    FAILS(duet_load_npy_into("/nowhere/x.npy", m23),
+          "duet_load_npy_into(\"/nowhere/x.npy\"): No such file or directory");
     FAILS(duet_save_market("/dev/null", v3), "duet_save_market(m: f32[3]): m must have 2 axes");
 }
 

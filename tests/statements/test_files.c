@@ -137,6 +137,11 @@ static void test_round_trips(void)
                 n = duet_load_npy(path("a.npy"));
                 CHECK(n && equal(m, n, bytes_of[t]), ".npy, type %d, shape %d, order %d: %s", t, (int)s, how,
                       duet_error());
+                duet_matrix *into = duet_new_shape(types[t], shapes[s].rank, shapes[s].size);
+                duet_matrix *view = turned(into, how);
+                CHECK(duet_load_npy_into(path("a.npy"), view) == DUET_OK && equal(m, view, bytes_of[t]),
+                      "into a matrix, type %d, shape %d, order %d: %s", t, (int)s, how, duet_error());
+                duet_free(&view);
                 CHECK(!n || how != 1 || (s != 4 && s < 7) ||
                           duet_stride(n, duet_rank(n) - 1) == duet_stride(m, duet_rank(m) - 1),
                       "the order of the elements in memory is wrong");
@@ -209,6 +214,62 @@ static void test_known(void)
     CHECK(m && duet_type(m) == DUET_BF16, "a bf16 array is wrong: %s", duet_error());
     duet_free(&m);
     tap_point("known .npy files");
+}
+
+/* A matrix keeps its elements if the file is invalid, or has another shape or type. */
+static void test_into(void)
+{
+    enum { N = 3 << 20 };
+    static const char *const headers[] = { "{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}",
+                                           "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1)}",
+                                           "{'descr': '<f8', 'fortran_order': False, 'shape': (2,)}",
+                                           "{'descr': '|b1', 'fortran_order': False, 'shape': (2,)}" };
+    static const char *const texts[] = {
+        "m: f32[2]): the array of the file is f32[3]; m must have the same shape",
+        "is f32[2,1]; m must have the same shape", "is f64[2]; m must have the same element type",
+        "is bool[2]"
+    };
+    const float elements[] = { 1, 2, 3, 4 };
+    char file[400];
+    duet_matrix *m = duet_new(DUET_F32, 2), *b = duet_new(DUET_BOOL, N), *two = duet_new(DUET_BOOL, 2);
+    float *p = duet_overwrite(m);
+    p[0] = 5, p[1] = 6;
+    for (int k = 0; k < 4; k++) {
+        const duet_status s =
+            duet_load_npy_into(file_of(file, npy_of(file, 1, headers[k], elements, sizeof elements)), m);
+        CHECK(s == (k < 2 ? DUET_BAD_SHAPE : DUET_BAD_TYPE) && strstr(duet_error(), texts[k]), "%d: %s", k,
+              duet_error());
+    }
+    CHECK(duet_load_npy_into(file_of(file, npy_of(file, 1, headers[0], elements, 4)), m) == DUET_BAD_FILE,
+          "a short file: %s", duet_error());
+    CHECK(duet_load_npy_into(NULL, m) == DUET_BAD_ARGUMENT &&
+              duet_load_npy_into("/nowhere", m) == DUET_IO_ERROR &&
+              duet_load_npy_into(memory_path, NULL) == DUET_BAD_ARGUMENT,
+          "%s", duet_error());
+    const float *same = duet_read(m);
+    CHECK(same && (int)same[0] == 5 && (int)same[1] == 6, "a failure has changed the elements");
+    CHECK(duet_set(two, 1) == DUET_OK, "%s", duet_error());
+    CHECK(duet_load_npy_into(file_of(file, npy_of(file, 1, headers[3], "\1\2", 2)), two) == DUET_BAD_FILE,
+          "%s", duet_error());
+    const bool *both = duet_read(two);
+    CHECK(both && both[0] && both[1], "an invalid element has changed the matrix");
+    char *bytes = calloc(1, N + 200);
+    snprintf(file, sizeof file, "{'descr': '|b1', 'fortran_order': False, 'shape': (%d,)}", N);
+    const size_t size = npy_of(bytes, 1, file, NULL, 0) + N;
+    CHECK(duet_load_npy_into(file_of(bytes, size), b) == DUET_OK && duet_read(b), "%s", duet_error());
+    bytes[size - 1] = 2;
+    bytes[size - 2] = 1;
+    CHECK(duet_load_npy_into(file_of(bytes, size), b) == DUET_BAD_FILE &&
+              duet_load_npy_into(file_of(bytes, size - 1), b) == DUET_BAD_FILE,
+          "an invalid element at the end: %s", duet_error());
+    const bool *zeros = duet_read(b);
+    CHECK(zeros && !zeros[N - 2] && !zeros[N - 1], "an invalid element at the end has changed the matrix");
+    bytes[size - 1] = 1;
+    CHECK(duet_load_npy_into(file_of(bytes, size), b) == DUET_OK && ((const bool *)duet_read(b))[N - 1], "%s",
+          duet_error());
+    free(bytes);
+    duet_free(&m, &b, &two);
+    tap_point("files are read into matrices");
 }
 
 static void test_deflated(void)
@@ -742,6 +803,7 @@ int main(int argc, char **argv)
     if (!mkdtemp(here)) return 1;
     test_round_trips();
     test_known();
+    test_into();
     test_deflated();
     test_refusals();
     test_replaced();
