@@ -4,7 +4,6 @@
 #define GROUP_TRAINING_H
 
 #include "group_cases.h"
-#include "oracle.h"
 
 enum { TRAINED = 4, TRAINING_STEPS = 3 };
 
