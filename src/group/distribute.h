@@ -22,6 +22,9 @@ struct product_grid {
     distribution left, right, block; /* the operands of each rank, and its result */
 };
 
+/* Is the value a product, which an addition fuses (fused_products.c)? */
+enum product { NO_PRODUCT, MAYBE_PRODUCT, IS_PRODUCT };
+
 typedef struct spread {
     enum how how;
     distribution at;      /* of the value */
@@ -30,6 +33,8 @@ typedef struct spread {
     bool is_wanted;       /* only one destination uses the value, and needs it as in `wanted` */
     distribution wanted;
     struct product_grid grid;
+    enum product product;
+    bool moves; /* it is a view of a product that ranks exchange */
 } spread;
 
 /* A formula and how it is distributed. */

@@ -211,7 +211,7 @@ typedef struct panels {
 
 static int64_t piece_count(const builder *b, uint32_t i, int64_t n)
 {
-    const distribution *x = operand_at(b->p, i, 0), *y = operand_at(b->p, i, 1);
+    const distribution *x = &b->p->of[i].need[0], *y = &b->p->of[i].need[1];
     const int ranks = b->c->ranks;
     if (n % ranks || (x->axis != 1 && y->axis != 0)) return 1;
     return has_equal_parts(x, 1, n, ranks) && has_equal_parts(y, 0, n, ranks) ? ranks : 1;
@@ -252,7 +252,7 @@ static duet_expr panel_of(const panels *f, int k, duet_expr e, const distributio
     builder *b = f->b;
     const node *x = operand_node(b->p, f->i, k);
     const int axis = 1 - k;
-    distribution at = *operand_at(b->p, f->i, k);
+    distribution at = b->p->of[f->i].need[k];
     shape whole = shape_of_node(x), own, start;
     distribution_part(&at, &whole, b->c->rank, &start, &own);
     whole.size[axis] = f->pieces * (upto - from);

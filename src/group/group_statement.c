@@ -107,6 +107,7 @@ static duet_status distribute_nodes(group_run_of *r)
         else if (!distribute_node(&r->p, i)) return fail(DUET_NO_MEMORY, "no memory");
         TRY(check_gathers(r, i));
     }
+    for (uint32_t i = 0; i < r->p.count; i++) TRY(check_gathers(r, i)); /* also those changed by later nodes */
     return DUET_OK;
 }
 

@@ -23,17 +23,23 @@ static int axis_in(const node *n, const node *x, int a)
     return own < 0 || (x->size[own] == 1 && n->size[a] != 1) ? -1 : own;
 }
 
-/* The split operand with the most elements that does not repeat along its split axis; -1: there is none. */
-static int leading_operand(const planner *p, uint32_t i, const node *n)
+/* Among the operands of the mask: the split one with the most elements that does not repeat along its split axis; -1: there is none. */
+static int leading_of(const planner *p, uint32_t i, const node *n, int operands)
 {
     int lead = -1;
     for (int k = 0; k < arity_of(&p->nodes[i]); k++) {
         const node *x = operand_node(p, i, k);
         const distribution *d = operand_at(p, i, k);
         if (!is_split(d) || axis_in(n, x, d->axis + n->rank - x->rank) < 0) continue;
+        if (!(operands >> k & 1)) continue;
         if (lead < 0 || node_count(x) > node_count(operand_node(p, i, lead))) lead = k;
     }
     return lead;
+}
+static int leading_operand(const planner *p, uint32_t i, const node *n) { return leading_of(p, i, n, 7); }
+static int leading_product(const planner *p, uint32_t i, const node *n)
+{
+    return leading_of(p, i, n, fused_operands(p, i));
 }
 
 /* Splits all operands, which broadcast to n, along the axis of n that `at` names. */
@@ -48,7 +54,10 @@ static void cut_operands(planner *p, uint32_t i, const node *n, distribution at,
 static bool map_rule(planner *p, uint32_t i, spread *s)
 {
     const node *n = &p->nodes[i];
-    const int lead = leading_operand(p, i, n);
+    int lead = leading_operand(p, i, n);
+    const int fused = lead < 0 ? lead : leading_product(p, i, n);
+    if (fused >= 0 && node_count(operand_node(p, i, fused)) == node_count(operand_node(p, i, lead)))
+        lead = fused;
     if (lead < 0) {
         everywhere(p, i, s);
         s->gathers = false; /* operands that are gathered have one element along the axis */
@@ -476,5 +485,7 @@ bool distribute_node(planner *p, uint32_t i)
     spread *s = &p->of[i];
     if (op_infos[n->op].kind == KIND_LEAF) return true;
     rule *const r = n->op < OPS ? rules[n->op] : NULL;
-    return r ? r(p, i, s) : everywhere(p, i, s);
+    if (!(r ? r(p, i, s) : everywhere(p, i, s))) return false;
+    keep_products(p, i);
+    return true;
 }

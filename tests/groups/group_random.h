@@ -97,9 +97,7 @@ static void noise_case(duet_group *g, uint64_t seed)
     const duet_dtype type = rng_chance(&r, 50) ? DUET_F32 : DUET_F16;
     pair x = new_pair(&r, g, DUET_F32, rank, size, false), p = zeros(&r, g, type, rank, size);
     duet_matrix *to = used(p.grouped, p.grouped_view), *plain = used(p.plain, p.plain_view);
-    /* Noise 2 is x + w sigmoid(x). A product that moves to the split of x before it is added is rounded twice. */
-    const bool moves = noise == 2 && duet_split_axis(x.grouped) != duet_split_axis(p.grouped);
-    const bool fits = to == p.grouped && !moves;
+    const bool fits = to == p.grouped;
     const duet_expr of_group = fits ? duet_of_matrix(x.grouped) : duet_of_number(1.5),
                     of_plain = fits ? duet_of_matrix(x.plain) : duet_of_number(1.5);
     const duet_status got = random_noise(to, duet_cast(of_group, type), noise, seed),

@@ -6,6 +6,7 @@
 #include "group_along.h"
 #include "group_cases.h"
 #include "group_files.h"
+#include "group_fused.h"
 #include "group_grid.h"
 #include "group_grid_traffic.h"
 #include "group_lookups.h"
@@ -40,6 +41,9 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     tap_point(name);
     lookups(g, seed, !strcmp(what, "GPUs"));
     snprintf(name, sizeof name, "take and einsum on %d %s", ranks, what);
+    tap_point(name);
+    for (int64_t i = 0; i < count; i++) run_fused(g, seed + (uint64_t)i);
+    snprintf(name, sizeof name, "sums of products on %d %s", ranks, what);
     tap_point(name);
     for (int64_t i = 0; i < count; i++) run_grid(g, seed + (uint64_t)i);
     snprintf(name, sizeof name, "products in blocks on %d %s", ranks, what);

@@ -1,6 +1,7 @@
 /* test_group_mpi.c - compares statements with matrices on a group of MPI processes, on the CPU, with those of
  * ordinary matrices. Every process checks its results; rank 0 reports. */
 #include "group_files.h"
+#include "group_fused.h"
 #include "group_grid.h"
 #include "group_lookups.h"
 #include <duet/mpi.h>
@@ -32,6 +33,8 @@ int main(int argc, char **argv)
         lookups(g, seed, false);
     }
     point(rank, "long operators along the split axis, take and einsum");
+    for (int64_t i = 0; g && i < count; i++) run_fused(g, seed + (uint64_t)i);
+    point(rank, "sums of products");
     for (int64_t i = 0; g && i < count; i++) run_grid(g, seed + (uint64_t)i);
     point(rank, "products in blocks");
     if (g) all_random(g, count / 4, seed);
