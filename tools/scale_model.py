@@ -537,7 +537,7 @@ CASES = {
                 [("weak", 2**28), ("strong", 2**28)]),
 }
 ALIASES = {"dense": "forward", "dense-forward": "forward", "dense-train": "train", "dense-training": "train",
-           "cnn-train": "cnn", "cnn-training": "cnn", "matmul": "matmul-2d"}  # other names in results
+           "cnn-train": "cnn", "cnn-training": "cnn", "matmul-large": "matmul-2d"}  # other names in results
 
 
 # ---- times ----
@@ -695,8 +695,10 @@ def draw(rows, path):
 
 
 def measured_rows(document):
+    """duet-distributed gives the rows of a transform, the model all elements."""
     if isinstance(document, dict):
         document = document.get("rows") or document.get("results") or []
+        document = [dict(r, size=r["size"] ** 2) if r.get("case") == "fft" else r for r in document]
     return [r for r in document if isinstance(r, dict) and r.get("seconds") and r.get("ranks")]
 
 
@@ -718,19 +720,21 @@ def compare(p, m, row):
     name, mode = ALIASES.get(name, name), row.get("mode", "strong")
     if name not in CASES or mode not in ("weak", "strong") or is_on_cpu(row):
         return None
+    p = dict(p, graph=bool(row.get("recorded", p["graph"])))
     return estimate(p, m, name, mode, size_of(row, name, mode), int(row["ranks"]))
 
 
 def check(p, m, path):
-    print("| case | scaling | size | GPUs | model | measured | model/measured |")
-    print("|---|---|---|---|---|---|---|")
+    print("| case | scaling | size | how | GPUs | model | measured | model/measured |")
+    print("|---|---|---|---|---|---|---|---|")
     for row in measured_rows(read_json(path)):
         r = compare(p, m, row)
+        how = "replay" if row.get("recorded") else "statements"
         if not r:
-            print(f"| {row.get('case') or row.get('name')} | not modelled | | {row['ranks']} | | "
+            print(f"| {row.get('case') or row.get('name')} | not modelled | | {how} | {row['ranks']} | | "
                   f"{time_text(row['seconds'])} | |")
             continue
-        print(f"| {r['case']} | {r['mode']} | {r['size']} | {r['ranks']} | {time_text(r['seconds'])} | "
+        print(f"| {r['case']} | {r['mode']} | {r['size']} | {how} | {r['ranks']} | {time_text(r['seconds'])} | "
               f"{time_text(row['seconds'])} | {r['seconds'] / row['seconds']:.2f} |")
 
 

@@ -63,9 +63,11 @@ def torch_case(torch, dist, c, rank, device):
                                torch.view_as_real(send) if send.is_complex() else send)
         return got.reshape(-1, send.shape[2])
 
-    def gathered():
-        got = torch.empty((c.n, c.n), device=device)
-        dist.all_gather_into_tensor(got, x[0])
+    def gathered(part):
+        if c.parts == 1:
+            return part
+        got = torch.empty((c.parts * part.shape[0], part.shape[1]), device=device)
+        dist.all_gather_into_tensor(got, part)
         return got
 
     if c.name in NETWORKS:
@@ -110,7 +112,8 @@ def torch_case(torch, dist, c, rank, device):
         "saxpy": (lambda: x[1].add_(x[0], alpha=3.3), 0),
         "sum": (lambda: reduced(x[0].sum()), None),
         "map": (lambda: 2 * x[0], 0),
-        "all_gather": (gathered if c.parts > 1 else x[0].clone, None),
+        "all_gather": ((lambda: gathered(x[0])) if c.parts > 1 else x[0].clone, None),
+        "matmul_large": (lambda: x[0] @ gathered(x[1]), 0),
         "all_reduce": (lambda: reduced(x[0][0].clone()), None),
         "all_to_all": (lambda: exchanged(x[0]), 1),
     }.get(c.name, (lambda: x[0] @ x[1], 0))
