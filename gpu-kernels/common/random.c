@@ -76,7 +76,7 @@ static cudaError_t permute(const step *s, random_args *a, char *scratch, cudaStr
     return e;
 }
 
-/* Blocks of Philox: one for each thread. */
+/* Returns the number of blocks of Philox to compute: one for each thread. */
 static int64_t blocks_to_draw(const step *s, const random_args *a)
 {
     const int64_t run = s->attr.random.run;

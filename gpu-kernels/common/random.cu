@@ -1,5 +1,6 @@
 /* random.cu - random numbers. A thread computes one block of Philox and writes the elements that
- * belong to it, or those of them that are in a run of elements of the output. Compiled a third time for i64, whose distributions are computed in f64. */
+ * belong to it. If the output is a part of an array, it writes those that are in a run of this part.
+ * Compiled a third time for i64, whose distributions are computed in f64. */
 #include "device.cuh"
 #include "random_kernels.h"
 extern "C" {
@@ -34,8 +35,8 @@ static __device__ inline int64_t element_offset(const random_args &a, int64_t i)
     return at;
 }
 
-/* What a thread computes: a block of Philox. Its first element is element `at` of the output, or would be;
- * those from `first` to `end` - 1 are written. */
+/* The block of Philox that a thread computes. Its first element has the number `at` in the output, and may be
+ * outside the run. The thread writes the elements from `first` to `end` - 1. */
 struct place {
     uint64_t block;
     int64_t at, first, end;

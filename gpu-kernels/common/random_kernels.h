@@ -35,7 +35,7 @@ typedef struct random_args {
     bool vectors; /* out is contiguous, and the elements of whole blocks are aligned to 16 bytes */
     divider64 size[DUET_RANK_MAX];
     int64_t stride[DUET_RANK_MAX];
-    divider64 run_blocks; /* if draw.run is not 0: the most blocks that the elements of a run need */
+    divider64 run_blocks; /* if draw.run is not 0: the largest number of blocks that a run needs */
     uint32_t *indices, *ends;
     int32_t bucket_bits;
 } random_args;

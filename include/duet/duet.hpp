@@ -1392,7 +1392,7 @@ class [[nodiscard]] matrix : public members<matrix>
     /* Declares that the matrix is symmetric, triangular, ...: writes keep it (duet/structure.h). */
     void declare(duet_structure s, location w = location::here()) { detail::check((duet_declare)(m, s), w); }
     duet_structure structure() const noexcept { return duet_structure_of(m); }
-    /* Reads the array of a .npy file into this matrix, which has its type and shape. */
+    /* Reads the array of a .npy file into this matrix, which must have its type and shape. */
     void load_into(const std::string &path, location w = location::here())
     {
         detail::check((duet_load_npy_into)(path.c_str(), m), w);

@@ -8,7 +8,8 @@
  *     duet_load_npy   loads the array of a .npy file: version 1.0, 2.0 or 3.0, any byte order, and
  *                     any element type that Duet has. An array in Fortran order becomes a transposed
  *                     view
- *     duet_load_npy_into   reads such an array into an existing matrix, or view, of its shape and type
+ *     duet_load_npy_into   reads the array of a .npy file into an existing matrix or view, which must have
+ *                     its shape and type
  *     duet_save_npy   saves a matrix; if the matrix is a transposed view, in Fortran order
  *     duet_load_npz   loads the array `name` of a .npz file, which is a zip file of .npy files. Arrays
  *                     may be larger than 4 GB. They may be uncompressed or deflated. To load deflated
@@ -18,8 +19,8 @@
  * bf16 is saved and loaded as `V2`, as ml_dtypes does. A file is first written under another name and
  * then replaces the existing file. If saving fails, the existing file is unchanged. Saving to a pipe
  * that nobody reads, or beyond the process's limit of file sizes, is an IO_ERROR; no signal is raised.
- * On a group of several processes, all processes call duet_save_npy for a split matrix, and
- * duet_load_npy_into, with the same file: each writes or reads only its part. docs/groups.md
+ * On a group of several processes, call duet_save_npy of a split matrix, and duet_load_npy_into, in all
+ * processes, with the same file. Each process writes or reads only its part: see docs/groups.md
  * Owner     matrices: the caller, until duet_free. The names: the caller, until free(); they are one
  *           block of memory
  * Errors    functions that load a new matrix return NULL. IO_ERROR; BAD_FILE: the file has another
@@ -27,9 +28,9 @@
  *           a compression other than deflate, encryption, or deflate in a build without zlib;
  *           BAD_ARGUMENT: NULL, no array of that name, or a name given twice; NO_MEMORY. Saving also
  *           fails as duet_read does. duet_load_npy_into also fails as duet_update does. BAD_SHAPE, BAD_TYPE:
- *           m has another shape or type than the array. If the system fails to read after some elements
- *           were written, the elements of m are lost; after other errors m is unchanged. On a group of
- *           several processes, RANK_FAILED: another process failed, and elements of m may be lost */
+ *           m has another shape or type than the array. If reading fails after some elements were
+ *           written, the elements of m are lost; after other errors m is unchanged. On a group of several
+ *           processes, RANK_FAILED: another process failed, and elements of m may be lost */
 typedef struct duet_named {
     const char *name;
     const duet_matrix *m;

@@ -11,9 +11,9 @@ _Named = structs['duet_named']
 
 
 def load(path, name=None, *, into=None):
-    """The array in a .npy or .mtx file, or the array with this name in a .npz file. With `into`, the elements of a
-    .npy file are read into this array, which has the shape and type of that in the file. If it is on a group, each
-    rank reads its part."""
+    """The array in a .npy or .mtx file, or the array with this name in a .npz file. With `into`, reads a .npy
+    file into this array, which must have the shape and type of the array in the file, and returns it. On a
+    group, each rank reads its part."""
     text = os.fsencode(path)
     if into is not None:
         return _load_into(text, name, into)

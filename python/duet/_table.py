@@ -328,7 +328,7 @@ FUNCTIONS = {
     'load_limits': ('r', 'zi', ('bytes', 'ratio'), '', 'Sets limits for files that may come from elsewhere.'),
     'load_market': ('m', 's', ('path',), '', 'loads a matrix. Shapes: rank 2.'),
     'load_npy': ('m', 's', ('path',), '', 'loads the array of a .npy file: version 1.0, 2.0 or 3.0, any byte order, and any element type that Duet has. An array in Fortran order becomes a transposed view.'),
-    'load_npy_into': ('r', 'sm', ('path', 'm'), '', 'reads such an array into an existing matrix, or view, of its shape and type.'),
+    'load_npy_into': ('r', 'sm', ('path', 'm'), '', 'reads the array of a .npy file into an existing matrix or view, which must have its shape and type.'),
     'load_npz': ('m', 'ss', ('path', 'name'), '', 'loads the array `name` of a .npz file, which is a zip file of .npy files. Arrays may be larger than 4 GB. They may be uncompressed or deflated. To load deflated arrays, the library must be built with zlib; duet_info prints whether it is.'),
     'log': ('e', 'e', ('x',), '', 'the natural logarithm of x; NaN below -0. Shapes: the result has the shape of x.'),
     'log10': ('e', 'e', ('x',), '', 'the logarithm of x to the base 10; NaN below -0. Shapes: the result has the shape of x.'),

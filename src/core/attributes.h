@@ -116,8 +116,9 @@ typedef struct collective_attributes {
     int32_t id, sequence;
 } collective_attributes;
 
-/* The elements of the output are runs of `run` elements of a larger array. They begin at element `first` of
- * it, in row-major order, and every `apart` elements. run is 0: the output is the array. */
+/* The output consists of runs of `run` elements of a larger array, in row-major order. The first run begins
+ * at element `first` of the array, and the next ones every `apart` elements. run is 0: the output is the
+ * whole array. */
 typedef struct random_attributes {
     int32_t distribution, proposal; /* core/random_step.h */
     int64_t first, run, apart;

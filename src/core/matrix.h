@@ -212,7 +212,7 @@ static inline duet_status matrix_open(const duet_matrix *m, int device, enum use
     return DUET_OK;
 }
 
-/* Has only a buffer on a GPU the elements of m? */
+/* Are the elements of m only in a buffer on a GPU? */
 bool matrix_is_only_on_gpu(const duet_matrix *m);
 /* Copies elements first .. first + n - 1 of m, which is dense, from the device that has them to host memory.
  * The storage needs no buffer on the host. Errors: as matrix_open */

@@ -6,8 +6,8 @@
 #include "communicator.h"
 #include "matrix.h"
 
-/* The numbers of a part's elements in the row-major order of the whole array: runs of `run` elements, which
- * begin at element `first` and every `apart` elements. */
+/* The numbers of a part's elements in the row-major order of the whole array. The part consists of runs of
+ * `run` elements. The first run begins at element `first`, and the next ones every `apart` elements. */
 typedef struct part_runs {
     int64_t first, run, apart;
 } part_runs;
@@ -29,8 +29,8 @@ typedef struct split {
     /* For functions that access the parts themselves, while they hold this lock of the group. */
     pthread_mutex_t *busy;
     communicator *comm; /* of the first rank in this process */
-    /* Has each rank some runs of the elements of m, a view of this matrix? Then view_part returns those of a
-     * rank in this process, which may be none, and their numbers. NULL: out of memory */
+    /* Does each rank have runs of the elements of m, a view of this matrix? Then view_part returns the
+     * elements that a rank in this process has, perhaps none, and their numbers. NULL: out of memory */
     bool (*has_parts)(const duet_matrix *m);
     duet_matrix *(*view_part)(const duet_matrix *m, int index, part_runs *at);
 } split;

@@ -2,8 +2,8 @@
  *
  * A chunk is computed in one vector loop over Philox blocks; elements whose first attempt is
  * rejected follow one by one. OUT is the element type: T, or int64_t where T is only the type of
- * the formulas. The output may have any layout, and may be runs of elements of a larger array: the part of
- * a rank. Threads divide the chunks; the numbers do not depend on them. */
+ * the formulas. The output may have any layout, and may be a part of a larger array, as on a rank of a
+ * group. Threads divide the chunks; the numbers do not depend on them. */
 #ifdef __AVX512F__
 #define PHILOX_WORD uint64_t
 #endif
@@ -265,7 +265,7 @@ static const struct distribution_row {
     [DISTRIBUTION_SOBOL] = { fill_sobol, 1e-9, 1 },
 };
 
-#define CALL_SECONDS 5e-8 /* of a fill function, for no elements */
+#define CALL_SECONDS 5e-8 /* estimated time of a call of a fill function, without elements */
 
 /* Stores elements first .. first + n - 1, in row-major order, in the output's layout. */
 static void store_elements(OUT *to, const layout *at, const OUT *from, int64_t first, int64_t n)
@@ -284,8 +284,8 @@ static void store_elements(OUT *to, const layout *at, const OUT *from, int64_t f
     }
 }
 
-/* A span is a run of elements. If the gaps between runs are short, all runs and gaps are one span. It is
- * divided at multiples of CHUNK, into at most `pieces`. */
+/* A span is a run of elements. If the gaps between runs are short, all runs and gaps are one span. A span is
+ * divided at multiples of CHUNK, into at most `pieces` pieces. */
 typedef struct random_work {
     const random_params *params;
     const struct distribution_row *distribution;

@@ -41,12 +41,12 @@ duet_status build_node(builder *b, uint32_t i);
 /* The value of node i in another distribution. */
 duet_expr build_moved(builder *b, uint32_t i, const distribution *to);
 
-/* The same for an array. e: this rank's part of it. */
+/* An array in another distribution. e: this rank's part of it. */
 duet_expr build_moved_array(builder *b, duet_expr e, duet_dtype type, const shape *whole,
                             const distribution *from, const distribution *to);
 
 /* Halves are computed in f32 and rounded when they are stored in a matrix. So intermediate halves are sent as
- * f32: casts the value *e of node i, and returns its type. */
+ * f32. Casts the value *e of node i to f32 if it is an intermediate half. Returns the type that is sent. */
 duet_dtype build_widened(const builder *b, uint32_t i, duet_expr *e);
 
 /* A collective step for an array of this type and shape. e: this rank's part of it in the distribution

@@ -104,7 +104,7 @@ static double rank_seconds(const planner *p, const node *n, const distribution *
                        : receive_seconds(p, near * each, (all - near) * each);
 }
 
-/* The time of the slowest rank. If there are many ranks, some of them are examined. */
+/* The time of the slowest rank. If there are many ranks, only some of them are examined. */
 static double slowest_seconds(const planner *p, const node *n, const distribution *from,
                               const distribution *to)
 {

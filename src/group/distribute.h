@@ -13,7 +13,7 @@
  * OWNED     a view whose elements are all on one rank, which sends them to all
  * TRANSFORMED, TOP   in two steps: transforms.c
  * SORTED, SCANNED   along the split axis: sorting.c, scans.c
- * GRID      a product, whose blocks the ranks compute: grid_product.c */
+ * GRID      a product of which each rank computes a block: grid_product.c */
 enum how { LOCAL, ADDED, JOINED, OWNED, TRANSFORMED, TOP, SORTED, SCANNED, GRID };
 
 /* How the ranks compute a product in blocks. */
@@ -22,7 +22,7 @@ struct product_grid {
     distribution left, right, block; /* the operands of each rank, and its result */
 };
 
-/* Is the value a product, which an addition fuses (fused_products.c)? */
+/* Is the value a product that an addition fuses (fused_products.c)? */
 enum product { NO_PRODUCT, MAYBE_PRODUCT, IS_PRODUCT };
 
 typedef struct spread {
@@ -62,8 +62,8 @@ double node_bytes(const node *n);
 /* The longest axis outside of the mask that has at least one element for each rank; -1: there is none. */
 int other_axis(const planner *p, const node *x, uint32_t without);
 
-/* Seconds for changing the distribution of an array, and for adding partial sums of node i: on all ranks, or
- * each on the rank where the only destination needs it. */
+/* Seconds for changing the distribution of an array, and for adding partial sums of node i. If only one
+ * destination uses the sum, each rank receives only the part that it needs. */
 double move_seconds(const planner *p, const node *n, const distribution *from, const distribution *to);
 double rank_flops(const planner *p); /* a second */
 double add_seconds(const planner *p, uint32_t i);

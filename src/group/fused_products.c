@@ -1,6 +1,7 @@
-/* fused_products.c - x*y + z is one fused multiply-add, rounded once, also if the product is behind views or
- * is a part of a complex number. A product that ranks exchange before the addition would be rounded. So the
- * addition is split like its product; if that is not possible, every rank computes the product. */
+/* fused_products.c - keeps sums of products fused. x*y + z is one fused multiply-add, which rounds once. This
+ * also holds if the addition uses a view of the product, or a part of a complex product. If the ranks
+ * exchanged the product before the addition, it would be rounded. So the addition is split like its product.
+ * If that is not possible, every rank computes the product. */
 #include "rules.h"
 
 /* Does the operator only select or rearrange elements? */
@@ -70,7 +71,8 @@ static bool operand_moves(const planner *p, uint32_t i, int k)
            (is_split(at) && !distribution_equal(at, &p->of[i].need[k], p->g->ranks));
 }
 
-/* Every rank computes the product. A small one, as a row that is added to each row, is sent to all anyway. */
+/* Every rank computes the product. A small one, such as a row that is added to each row, would be sent to all
+ * ranks in any case. So this does not count as gathering. */
 static void compute_everywhere(planner *p, uint32_t i, bool is_small)
 {
     const node *n = &p->nodes[i];

@@ -1,5 +1,5 @@
-/* grid_policy.h - which products are computed on a grid of ranks. Tests change it before they run
- * statements; it must be equal on all ranks. */
+/* grid_policy.h - which products are computed on a grid of ranks. Tests change this policy before they run
+ * statements. It must be equal on all ranks. */
 #ifndef GRID_POLICY_H
 #define GRID_POLICY_H
 
@@ -8,8 +8,8 @@
 typedef struct grid_policy {
     bool forced;        /* use a grid even if it is not faster; one operand must be split */
     int rows;           /* of the grid; 0: any number */
-    double panel_bytes; /* a rank gathers at most so many bytes of the operands at a time */
-    double gathered;    /* a smaller right operand may be gathered as a whole: the number of elements */
+    double panel_bytes; /* the most bytes of the operands that a rank gathers at a time */
+    double gathered;    /* a right operand with fewer elements may be gathered as a whole */
 } grid_policy;
 grid_policy *grid_products(void); /* the current one */
 

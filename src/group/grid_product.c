@@ -6,8 +6,8 @@
  * that the result is split along one axis. If x, y and the result are split by rows over p ranks, a rank
  * receives about (C - 1)/p of x, 1/C of y and 1/p of the result. Without the grid it receives all of y.
  *
- * The whole contraction is one product, unless the gathered blocks were too large. Then they are gathered in
- * panels of the contracted axis, and the products of the panels are added. A grid with one column is used
+ * The whole contraction is one product, unless the gathered blocks would be too large. Then they are gathered
+ * in panels of the contracted axis, and the products of the panels are added. A grid with one column is used
  * with panels only: each rank then receives all of y. */
 #include "grid_product.h"
 #include "build.h"
@@ -48,7 +48,7 @@ static void find_bounds(int64_t *bounds, int parts, int64_t n, const distributio
         bounds[k] = like && consecutive ? like->bounds[k * (ranks / parts)] : part_first(n, parts, k);
 }
 
-/* How axis a of the result should be split; NULL: this is not known. */
+/* How axis a of the result should be split; NULL: unknown. */
 static const distribution *result_cut(const planner *p, uint32_t i, int a)
 {
     const distribution *own = operand_at(p, i, a);
@@ -70,7 +70,7 @@ static void place_blocks(const planner *p, uint32_t i, grid *g)
         g->block.second = (struct second_axis){ 1, g->col_bounds, col_step, g->columns };
 }
 
-/* Where the result moves to: what the destination needs or, if that is not known, rows or columns. */
+/* Where the result moves: to what the destination needs. If that is unknown, to rows or columns. */
 static void place_result(const planner *p, uint32_t i, const distribution even[2], grid *g)
 {
     const spread *s = &p->of[i];
@@ -101,7 +101,7 @@ static double gathered_bytes(const node *n, const distribution *from, const dist
     return from->axis < 0 || (to->axis >= 0 && !to->parts) ? 0 : node_bytes(n) / parts;
 }
 
-/* Intermediate sums of shorter types have more bits than the type. */
+/* Intermediate sums of shorter types have more bits than the type, so their panels are not added. */
 static bool may_add_panels(const node *n) { return dtypes[n->type].bytes >= 4; }
 
 static int panel_count(const planner *p, uint32_t i, const grid *g, int64_t contracted)
@@ -128,7 +128,7 @@ static void weigh_grid(const planner *p, uint32_t i, const distribution even[2],
                 seconds_of_move(p, n, &g->block, &g->at, g->columns, 1);
 }
 
-/* An operand is not gathered as a whole by each rank, since that needs much memory. */
+/* May the grid have this shape? No rank may gather an operand as a whole, since that needs much memory. */
 static bool may_have(const planner *p, uint32_t i, int rows, int columns)
 {
     const bool gathers_left = rows == 1 && is_split(operand_at(p, i, 0)),
@@ -171,7 +171,7 @@ static void use_grid(const planner *p, uint32_t i, const grid *g, spread *s)
     s->need[1] = g->panels > 1 ? *operand_at(p, i, 1) : g->right;
 }
 
-/* A grid must save a tenth of the time of the communication, since all of these are estimates. */
+/* A grid must save about a tenth of the communication time, because all times are estimates. */
 #define MARGIN 1.1
 
 bool grid_is_faster(planner *p, uint32_t i, double seconds, spread *s, bool *failed)

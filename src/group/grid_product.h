@@ -9,11 +9,11 @@
 static inline double messages_seconds(int senders) { return 40e-6 + 1e-6 * senders; }
 static inline double ring_seconds(const planner *p) { return 40e-6 + 2e-6 * p->g->ranks; }
 
-/* Is product i faster on a grid than in `seconds`, for the communication and the arithmetic? Then sets *s.
+/* Does product i take less than `seconds` on a grid, with communication and arithmetic? Then sets *s.
  * *failed: out of memory */
 bool grid_is_faster(planner *p, uint32_t i, double seconds, spread *s, bool *failed);
 
-/* Have all ranks as many of the n indices of this axis? Also if the array is not split along it. */
+/* Do all ranks have equally many of the n indices of this axis? Also true if this axis is not split. */
 bool has_equal_parts(const distribution *d, int axis, int64_t n, int ranks);
 
 #endif

@@ -19,7 +19,7 @@ static distribution way_need(const product_way *w, int axis)
     return axis < 0 ? replicated() : (distribution){ axis, (int64_t *)w->bounds };
 }
 
-/* Must a large right operand be gathered, which is split by rows? Then a panel of its rows is gathered at a
+/* Must a large right operand that is split by rows be gathered? Then a panel of its rows is gathered at a
  * time. */
 static bool goes_by_panels(const planner *p, uint32_t i, const product_way *w)
 {
@@ -65,7 +65,7 @@ static void weigh(const planner *p, uint32_t i, product_way w, product_way *best
     if (w.seconds < best->seconds) *best = w;
 }
 
-/* Panels of rows: one for each rank, but at most 8 unless they were too large. */
+/* Panels of rows: one for each rank, but at most 8 unless they would be too large. */
 static int row_panels(const planner *p, const node *y)
 {
     const int ranks = p->g->ranks, few = ranks < 8 ? ranks : 8;
@@ -73,8 +73,9 @@ static int row_panels(const planner *p, const node *y)
     return least > few ? (int)fmin(least, (double)y->size[0]) : few;
 }
 
-/* The seconds with what weigh leaves out, since it hardly matters for ways that send as many messages. If
- * ranks have different numbers of rows, a panel is sent by one rank, and the others wait. */
+/* The seconds of a way, with latency and waiting. weigh() leaves these out, because they hardly differ
+ * between the ways that it compares. If ranks have different numbers of rows, one rank sends a panel, and the
+ * others wait. */
 static double complete_seconds(const planner *p, uint32_t i, const product_way *w)
 {
     const node *y = operand_node(p, i, 1);

@@ -23,7 +23,8 @@ static int axis_in(const node *n, const node *x, int a)
     return own < 0 || (x->size[own] == 1 && n->size[a] != 1) ? -1 : own;
 }
 
-/* Among the operands of the mask: the split one with the most elements that does not repeat along its split axis; -1: there is none. */
+/* The split operand of the mask with the most elements that does not repeat along its split axis; -1: there
+ * is none. */
 static int leading_of(const planner *p, uint32_t i, const node *n, int operands)
 {
     int lead = -1;
@@ -250,8 +251,8 @@ static bool histogram_rule(planner *p, uint32_t i, spread *s)
 
 /* ---- elements that move ---- */
 
-/* Along the split axis of x, each rank takes the elements that it has, and the results are added, if that
- * sends less than to gather x. */
+/* Along the split axis of x, each rank takes the elements that it has, and the results are added. false: it
+ * is faster to gather x. */
 static bool add_taken(const planner *p, uint32_t i, spread *s)
 {
     const node *x = operand_node(p, i, 0);

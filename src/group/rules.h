@@ -15,9 +15,9 @@ rule sort_rule;       /* sorting.c */
 rule scan_rule;       /* scans.c */
 rule index_axis_rule; /* the operator works along attr.index.axis */
 
-/* fused_products.c. fused_operands: the operands of an addition that may be fused, a mask of their numbers; 0 if
- * node i is no addition. keep_products: call it after the rule of each node; the products that node i fuses are
- * then not exchanged. */
+/* fused_products.c. fused_operands returns a mask of the operands of addition i that may be fused; 0: node i
+ * is no addition. Call keep_products after the rule of each node: the ranks then do not exchange the products
+ * that node i fuses. */
 int fused_operands(const planner *p, uint32_t i);
 void keep_products(planner *p, uint32_t i);
 

@@ -6,8 +6,8 @@
  *   1. Each rank scans its blocks one by one. The last element of each is the sum of the block.
  *   2. All ranks receive the sums of all blocks.
  *   3. Each rank adds the sums of the blocks of earlier ranks. scatter_add to one element has the same order.
- *   4. Each rank scans its part, behind a block whose first element is the sum of step 3, and whose other
- *      elements change no sum. */
+ *   4. Each rank puts a block in front of its part, and scans both. The first element of this block is the
+ *      sum of step 3; the other ones change no sum. */
 #include "build.h"
 #include "dtype.h"
 #include "operator_again.h"

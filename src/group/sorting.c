@@ -1,9 +1,8 @@
 /* sorting.c - sort and argsort along the split axis of a matrix, for which no rank needs all elements.
  *
- * This is the columnsort of Leighton (Tight bounds on the complexity of parallel sorting, 1985). Which
- * elements move where does not depend on their values, so the steps can be recorded. Let P be the number
- * of ranks, and let each rank have R elements, a column of an R x P matrix. R is a multiple of P and at
- * least 2 (P - 1)^2.
+ * This is the columnsort of Leighton (Tight bounds on the complexity of parallel sorting, 1985). The
+ * exchanges do not depend on the values, so the steps can be recorded. Let P be the number of ranks, and let
+ * each rank have R elements, a column of an R x P matrix. R is a multiple of P and at least 2 (P - 1)^2.
  *   1. Each rank sorts its column.
  *   2. The elements of the columns, one column after the other, become rows of P elements.
  *   3. Each rank sorts its column.
@@ -13,7 +12,7 @@
  *      one.
  *   7. Each rank sorts these. All elements are then in order.
  *   8. The elements move to the parts of the result.
- * To the last columns, elements are added that come after all others.
+ * The last columns are padded with elements that come after all others.
  *
  * The result must be that of a stable sort, so elements are ordered by their values, and equal ones by their
  * indices. In steps 1 and 3, equal elements are in the order of their indices before the step, and a
@@ -29,7 +28,7 @@
 #include <math.h>
 #include <string.h>
 
-#define FEW_ELEMENTS 65536 /* sorting them on one rank takes less time than these exchanges */
+#define FEW_ELEMENTS 65536 /* sorting them on one rank takes less time than the exchanges */
 
 /* R for n elements in all: also a multiple of 2. */
 static int64_t column_size(int64_t n, int ranks)
@@ -139,7 +138,8 @@ static int64_t *bounds_of(const sorting *t, int64_t each)
 
 static duet_expr no_memory(void) { return formula_failed(fail(DUET_NO_MEMORY, "no memory for a formula")); }
 
-/* Between rows and columns of all elements: to rows in step 2, to columns in step 4. */
+/* Moves elements between rows and columns of the R x P matrix of all elements. In step 2, the elements of a
+ * rank are rows of it, and each rank receives a column. Step 4 is the inverse. */
 static duet_expr turned(const sorting *t, duet_expr x, duet_dtype type, bool to_columns)
 {
     const int64_t ranks = t->b->c->ranks, each = t->each;

@@ -7,8 +7,8 @@
 /* A matrix of zeros with this distribution. NULL: out of memory */
 duet_matrix *split_new(duet_group *g, duet_dtype type, const shape *whole, const distribution *at);
 
-/* A matrix of zeros with the shape of m, which may be a view. It is distributed like m if m is split along one
- * axis, else replicated. NULL: out of memory */
+/* A matrix of zeros with the shape of m, which may be a view. If m is split along one axis, the matrix is
+ * distributed like m, else replicated. NULL: out of memory */
 duet_matrix *split_like(const duet_matrix *m, duet_dtype type);
 
 /* How the elements of m, which may be a view, are distributed: writes at->axis, and ranks + 1 bounds to
@@ -19,7 +19,7 @@ bool split_distribution(const duet_matrix *m, distribution *at);
  * m. Requires split_distribution. NULL: out of memory */
 duet_matrix *split_local(const duet_matrix *m, int index);
 
-/* Has each rank a part of m: some runs of elements, all of them or none? */
+/* Does each rank have a part of m: runs of its elements, all elements, or none? */
 bool split_has_parts(const duet_matrix *m);
 
 /* The elements of m that the rank with this index in its process has, in the order of m: a view of that part,

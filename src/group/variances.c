@@ -5,10 +5,10 @@
  * All ranks receive the states of all subtrees, and join them.
  *
  * A state is an origin, the mean of the distances from it, and the sum of the squared distances from that
- * mean. The number of elements is the same for all states of a formula, so it is a number; but not for the
- * lanes of the last block, which may be incomplete.
+ * mean. All states of a formula have the same number of elements, which is a constant of the formula. The
+ * lanes of the last block are an exception, since that block may be incomplete.
  *
- * If the sum of squares overflows, the state over scaled elements is used. So there are two states of each
+ * If the sum of squares overflows, the state of scaled elements is used. So there are two states of each
  * block, one of them scaled, and both are joined. */
 #include "dtype.h"
 #include "joining.h"
@@ -29,7 +29,7 @@ typedef struct variance {
     int64_t lines;
 } variance;
 
-/* As the type of the elements rounds it. */
+/* x, rounded to the type of the elements. */
 static double as_type(const variance *v, double x) { return v->type == DUET_F32 ? (double)(float)x : x; }
 
 static duet_expr number(double x) { return duet_of_number(x); }
@@ -38,7 +38,7 @@ static duet_expr range(const variance *v, duet_expr x, int axis, int64_t from, i
     return build_range(v->b, x, axis, from, upto);
 }
 
-/* The same operation for each number of the states. */
+/* Applies f to each number of the states. */
 typedef duet_expr part_function(const variance *v, duet_expr x, const int64_t *to);
 
 static moments each(const variance *v, part_function *f, moments m, const int64_t *to)
@@ -192,7 +192,7 @@ static moments both_of(const variance *v, duet_expr x, int64_t n)
     const double down = scales_of(v->j->x).down;
     const duet_expr by = number(down);
     const int64_t blocks = (n + REDUCE_BLOCK - 1) / REDUCE_BLOCK;
-    /* The maximum prevents that the product becomes part of an FMA. */
+    /* The maximum prevents the product from becoming part of an FMA. */
     const duet_expr scaled = duet_maximum_at(duet_mul_at(x, by, v->site), number(-INFINITY), v->site);
     const moments m = blocks_of(v, x, n), again = blocks_of(v, scaled, n);
     const duet_expr good = duet_isfinite_at(m.squares, v->site);

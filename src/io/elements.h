@@ -10,8 +10,8 @@
 typedef struct cursor {
     const duet_matrix *m;
     char *p;      /* the first element on the host; NULL: pieces of m are copied from a GPU */
-    int64_t next; /* the number of the next element, */
-    int64_t index[DUET_RANK_MAX], at; /* and its place, unless m is dense */
+    int64_t next; /* the number of the next element */
+    int64_t index[DUET_RANK_MAX], at; /* its index and offset; unused if m is dense */
     char *piece;                      /* elements piece_from .. piece_end - 1, or NULL */
     int64_t piece_from, piece_end;
 } cursor;

@@ -357,7 +357,8 @@ static bool set_size(int file, uint64_t bytes)
     return done;
 }
 
-/* The name has the time too: on another file system there may be an old file of a process with this number. */
+/* The name contains the time, too. A process that does not see this file system must not find an old file of
+ * the same name in its own folder. */
 static int open_shared(output *out, mode_t mode)
 {
     struct timespec t;

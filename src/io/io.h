@@ -33,7 +33,7 @@ duet_status input_stream(input *in, const char *who, FILE *f);
 duet_status input_begins(input *in, bool skip_space);
 duet_status input_seek(input *in, uint64_t at);
 duet_status input_read(input *in, void *to, size_t bytes); /* BAD_FILE: fewer bytes remain */
-/* From an uncompressed file. The position of `in` does not change. */
+/* Reads at a position of an uncompressed file. The position of `in` does not change. */
 duet_status input_read_at(const input *in, uint64_t at, void *to, size_t bytes);
 
 /* The text starts with the call. */
@@ -61,7 +61,7 @@ typedef struct output {
     char beside[64];  /* the temporary name in the folder */
     uint64_t written;
     uint32_t sum;
-    bool read_only; /* the file becomes so when it is complete */
+    bool read_only; /* make the file read-only when it is complete */
     int64_t at;     /* where the next bytes are written, after those in the buffer; negative: in sequence */
     size_t held;    /* bytes in the buffer */
     char buffer[1 << 14];
@@ -73,7 +73,7 @@ duet_status output_rewrite(output *out, uint64_t at, const void *from, size_t by
 duet_status output_flush(output *out);
 /* The next bytes are written at this position of the file. */
 duet_status output_move(output *out, uint64_t at);
-/* Puts the call in front of the text of s, an error of another function. */
+/* Puts this call in front of the error text of s, an error of another function. Returns s. */
 duet_status output_fail_within(const output *out, duet_status s) __attribute__((cold));
 
 /* A file that several processes write, each its own bytes. */

@@ -21,7 +21,8 @@ duet_status npy_check_size(const input *in, const npy_header *h, uint64_t *bytes
 /* Puts the bytes of elements in order. Errors: BAD_FILE: a bool element is neither 0 nor 1 */
 duet_status npy_convert(const input *in, const npy_header *h, unsigned char *p, size_t bytes);
 
-/* All that precedes the elements of m in a file, padded so that they are aligned. Returns its size in bytes. */
+/* Makes all that precedes the elements of m in a file, padded so that they are aligned. Returns its size in
+ * bytes. */
 #define NPY_FRONT_MOST 384
 size_t npy_front(const duet_matrix *m, unsigned char front[NPY_FRONT_MOST]);
 /* A header of m for which the file has the elements in row-major order: of m itself, or of its transpose. */
@@ -41,7 +42,7 @@ typedef struct npy_call {
     const char *who, *path;
     const duet_matrix *m;
 } npy_call;
-/* communicator_agree, which requires split.busy. turn: different in all calls of this function */
+/* communicator_agree. Requires split.busy. turn: another number for each agreement of a call */
 duet_status npy_agree(const npy_call *call, duet_status mine, int turn);
 
 /* Are parts of m in other processes, so that these must take part in writing it? */

@@ -1,5 +1,5 @@
-/* npy_into.c - duet_load_npy_into: loads a .npy file into an existing matrix. Each rank of a group reads only its
- * own part. */
+/* npy_into.c - duet_load_npy_into: loads a .npy file into an existing matrix. Each rank of a group reads only
+ * its own part. */
 #include "elements.h"
 #include "min_max.h"
 #include "npy.h"
@@ -130,7 +130,7 @@ static duet_status read_part(const loading *l, int index)
     return s;
 }
 
-/* After a failure of another part: the matrix would have old and new elements. */
+/* Marks parts as lost after another part failed. Otherwise the matrix would have old and new elements. */
 static void lose_parts(const loading *l, int count)
 {
     part_runs at;
@@ -177,7 +177,7 @@ static bool is_spread(const loading *l)
     return s && s->comm->ranks > s->parts;
 }
 
-/* If another process has failed after this one has written its part, that is lost. */
+/* If another process failed after this one wrote its part, the elements of this part are lost. */
 static duet_status agree(const loading *l, duet_status mine, int turn, bool wrote)
 {
     if (!is_spread(l)) return mine;

@@ -56,7 +56,7 @@ static duet_status write_blocks(output *out, const duet_matrix *m, int parts)
     return s;
 }
 
-/* The file has a run of each part in turn. */
+/* The file contains a run of each part in turn. */
 static duet_status write_in_turns(output *out, const duet_matrix *m, int parts, int64_t runs)
 {
     writing *x = calloc((size_t)parts, sizeof *x);
@@ -135,7 +135,7 @@ static duet_status write_own(output *out, const duet_matrix *m, uint64_t begin)
     return s;
 }
 
-/* Rank 0 renames the file after all others have closed it. Errors of a close are those of a write. */
+/* Rank 0 renames the file after all others have closed it. An error of close is an error of writing. */
 static duet_status write_shared(const npy_call *call, const shared_file *f, output *out)
 {
     unsigned char front[NPY_FRONT_MOST];

@@ -1,8 +1,8 @@
 /* overlap.c - orders jobs so that others run while ranks exchange elements. A collective job comes as soon as
  * its operand is there. What needs its result comes when nothing else is left to do.
  *
- * Results of collective jobs take memory until they are used. If they are large, only those that the next job
- * needs are exchanged, and those of the one after it.
+ * Results of collective jobs take memory until they are used. If they are large, only the results that the
+ * next job and the one after it need are exchanged early.
  *
  * Updates of destinations then follow the last collective job, too. So they write to the destinations, and
  * not to temporaries that are copied when nothing can fail any more. */
@@ -12,7 +12,7 @@
 
 #define OVERLAPPED_MAX 1024 /* more jobs keep their order, because the search takes quadratic time */
 
-#define AHEAD_BYTES ((size_t)256 << 20) /* results that are smaller may all be exchanged early */
+#define AHEAD_BYTES ((size_t)256 << 20) /* results of fewer bytes in all may be exchanged early */
 
 typedef struct overlapper {
     const lowering *l;
@@ -31,8 +31,8 @@ static int job_of_operand(const lowering *l, int j, int k)
     return l->job_of[value_base(l->g, l->jobs[j].in[k])];
 }
 
-/* Job j reads the result of a collective job. A collective job does not read its second operand, which only says
- * which one comes before. */
+/* Job j may read the result of a collective job. A collective job does not read its second operand, which
+ * only determines the job that comes before it. */
 static void note_reader(const overlapper *o, int j, int k)
 {
     const int from = job_of_operand(o->l, j, k);

@@ -164,7 +164,7 @@ ALONG(half_top, duet_top_k(duet_mul(x, 1.7), 7, axis))
 ALONG(half_append, duet_append(duet_mul(x, 1.7), x, axis))
 ALONG(half_take, duet_take(duet_mul(x, 1.7), duet_argmax_axis(x, axis), axis))
 
-/* Operators that copy elements, after formulas of halves have been moved, which are sent as f32. */
+/* Operators that copy elements of moved formulas of halves. These are sent as f32. */
 static void halves_along(duet_group *g, uint64_t seed)
 {
     static along_formula *const all[] = { along_half_sort, along_half_top, along_half_append,

@@ -1,4 +1,4 @@
-/* group_files.h - .npy files of matrices on a group: the bytes are those that an ordinary matrix has, and each
+/* group_files.h - .npy files of matrices on a group. The bytes must be those of ordinary matrices, and each
  * rank reads its part of a file. The functions take a folder that all processes see. */
 #ifndef GROUP_FILES_H
 #define GROUP_FILES_H
@@ -61,7 +61,7 @@ static void fill_pair(rng *r, pair *p)
     fill_bits(&same, p->plain);
 }
 
-/* Where the process that calls saves ordinary matrices, and where all save those on the group. */
+/* Sets own[1], where this process saves ordinary matrices, and own[0], where all save those on the group. */
 static void name_files(char own[2][300], const char *folder, const duet_group *g, uint64_t seed)
 {
     snprintf(own[0], 300, "%s/%llu.npy", folder, (unsigned long long)seed);
@@ -160,7 +160,7 @@ static void load_view(duet_group *g, const char *folder, uint64_t seed)
 
 /* ---- failures ---- */
 
-/* At least one rank of the group fails; the caller itself: `own` is the status of this process. */
+/* Checks a call that fails on at least one rank. own: the status that this process must get. */
 static void fails(const char *what, duet_status got, duet_status own, const char *text)
 {
     char said[1024];
@@ -169,7 +169,7 @@ static void fails(const char *what, duet_status got, duet_status own, const char
     CHECK(strstr(said, text) != NULL, "%s: not \"%s\" but: %s", what, text, said);
 }
 
-/* bad: does this process fail? A file of at most 100 bytes may then be written. */
+/* Saves m. bad: this process must fail, so its files are limited to 100 bytes. */
 static duet_status save_limited(const char *path, const duet_matrix *m, bool bad)
 {
     struct rlimit before, small;
@@ -264,7 +264,7 @@ static void replaced_file(duet_group *g, const char *folder)
     duet_free(&x);
 }
 
-/* Other files than regular ones, and streams. */
+/* Files that are not regular, and streams. */
 static void file_streams(duet_group *g)
 {
     size_t size[2] = { 0 };

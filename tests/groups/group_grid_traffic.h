@@ -7,9 +7,9 @@
 #include "group_traffic.h"
 #include "ranks.h"
 
-/* Bytes that all ranks receive for x y, where x, y and the result are split by rows, in a grid of R x C: the
- * rows of x of the other ranks in the row of the grid; the columns of y that other ranks have; the columns of
- * the result that the others in the row of the grid compute. */
+/* Returns the bytes that all ranks receive for x y on a grid, if x, y and the result are split by rows. A
+ * rank receives the rows of x from the other ranks in its row of the grid, the columns of y from all other
+ * ranks, and the columns of the result from the other ranks in its row. */
 static double bytes_by_rows(double rows, double columns, double m, double k, double n)
 {
     const double ranks = rows * columns, x = m * k, y = k * n, result = m * n;
@@ -18,7 +18,7 @@ static double bytes_by_rows(double rows, double columns, double m, double k, dou
     return each * ranks * sizeof(float);
 }
 
-/* As an operand of which each rank has columns: the same for transposed operands. */
+/* Transposed operands that are split by columns must need as many bytes as operands split by rows. */
 static void traffic_by_rows(duet_group *g, int rows, int columns)
 {
     const int64_t size = 4 * duet_group_ranks(g);
@@ -82,8 +82,8 @@ static void check_machines(duet_group *g)
     g->on_machine = before;
 }
 
-/* Two panels of the operands are in memory at a time, and up to three parts of the result: the sum, and copies
- * of strided operands. */
+/* Two panels of the operands are in memory at a time, and up to three parts of the result: the sum, and
+ * copies of strided operands. */
 static void check_memory(duet_group *g, int rows, int panels)
 {
     const int64_t size = 24576;

@@ -37,8 +37,8 @@ static void same_bits(const char *what, uint64_t seed, duet_matrix *got, duet_ma
     duet_free(&got, &wanted);
 }
 
-/* fails: a statement with an index that is out of bounds fails. On GPUs it fails later.
- * Few rows of a table. Its other axis has fewer elements than there are ranks, or is longer. */
+/* Takes few rows of a table, whose other axis has fewer or more elements than there are ranks.
+ * fails: also tests an index that is out of bounds. On GPUs such a statement fails later. */
 static void take_rows(duet_group *g, uint64_t seed, duet_dtype type, bool fails)
 {
     rng r = rng_new(seed);

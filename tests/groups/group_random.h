@@ -1,5 +1,5 @@
-/* group_random.h - random numbers in matrices on a group: the same bits as in ordinary matrices, and each rank
- * makes its own part. */
+/* group_random.h - random numbers in matrices on a group. The bits must be those of ordinary matrices, and
+ * each rank makes its own part. */
 #ifndef GROUP_RANDOM_H
 #define GROUP_RANDOM_H
 
