@@ -42,16 +42,14 @@ static int view_of_half(graph *g, const value *view, int half)
     return intern(g, &v);
 }
 
-/* Is v set by an earlier statement of this plan? It is not in memory yet, so it cannot be copied
- * from there. */
-/* If v was set by an earlier statement, read the parts that the statement wrote. */
+/* If v was set by an earlier statement, or is behind a checkpoint, read the parts that were written. */
 pair pair_of(graph *g, int v)
 {
     const value x = copy_of(g, v);
     if (!is_complex(g, v)) return (pair){ v, -1 };
     if (is_pair(g, v)) return (pair){ x.arg[0], x.arg[1] };
     const int base = x.op == OP_VIEW ? x.arg[0] : v, earlier = copy_of(g, base).arg[0];
-    if (is_barrier(g, base) && value_is_join(g, earlier)) {
+    if (is_barrier(g, base) && value_is_join(g, earlier) && is_op(g, earlier, OP_complex)) {
         const pair halves = { g->values[earlier].arg[0], g->values[earlier].arg[1] };
         if (base == v) return halves;
         return (pair){ view_of_half(g, &x, halves.re), view_of_half(g, &x, halves.im) };

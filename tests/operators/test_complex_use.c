@@ -570,11 +570,37 @@ static void streamed(void)
 }
 #endif
 
+/* Joined arrays that are kept in memory: they consist of pieces, not of halves. */
+static void joined(duet_place p)
+{
+    enum { N = 12 };
+    number want[N];
+    for (size_t k = 0; k < 2; k++) {
+        duet_matrix *x = duet_new(kinds[k].whole, N), *y = duet_new(kinds[k].whole, N),
+                    *z = duet_new(kinds[k].whole, N);
+        fill_range(x, &kinds[k], MILD);
+        fill_range(y, &kinds[k], MILD);
+        array a = array_of(x), b = array_of(y);
+        for (int i = 0; i < N; i++) want[i] = a.v[i] + b.v[(i + N - 3) % N];
+        evaluate(p, z, duet_add(x, duet_checkpoint(duet_roll(y, 3, 0))), "x + checkpoint(roll(y))");
+        same("x + checkpoint(roll(y))", &kinds[k], z, want, N, 1);
+        for (int i = 0; i < N; i++) want[i] = a.v[i] * (b.v[(i + N - 3) % N] + 1);
+        duet_status s = DUET_OK;
+        DUET_ON(p) s = duet_set_all({ z, duet_roll(y, 3, 0) }, { x, duet_mul(x, duet_add(z, 1)) });
+        CHECK(s == DUET_OK, "%s", duet_error());
+        same("z = roll(y), x = x (z + 1)", &kinds[k], x, want, N, 6);
+        array_free(&a), array_free(&b);
+        duet_free(&x, &y, &z);
+    }
+    tap_point("checkpoints and statements of joined arrays");
+}
+
 static void all(duet_place p, int mode)
 {
     aliases(p);
     squares(p);
     together(p);
+    joined(p);
     handed_on(p);
     reductions(p);
     products(p);
