@@ -4,6 +4,7 @@
 
 #include "build.h"
 #include "reduce_order.h"
+#include <math.h>
 
 /* One reduction, on one rank. */
 typedef struct joining {
@@ -37,5 +38,11 @@ int64_t subtree_at(int64_t at, int64_t end);
 
 /* variances.c: the variance of real elements. */
 duet_expr join_var(const joining *j, duet_expr x);
+
+/* The same value, which no addition fuses: the maximum of it and -infinity. */
+static inline duet_expr not_fused(duet_expr e, const char *site)
+{
+    return duet_maximum_at(e, duet_of_number(-INFINITY), site);
+}
 
 #endif

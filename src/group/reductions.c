@@ -123,10 +123,11 @@ bool distribute_reduction(planner *p, uint32_t i, int axis)
     if (ordered && few && other_axis(p, x, reduced) >= 0) return false; /* reduce_rule then splits along it */
     int64_t *bounds = d->bounds;
     if (ordered) bounds = whole_blocks(p, d, x->size[axis], unit_of(x, reduced, axis));
+    if (!bounds) return false;
     s->at = replicated();
     s->how = JOINED;
     for (int k = 0; k < arity; k++) s->need[k] = (distribution){ axis, bounds };
-    return bounds;
+    return true;
 }
 
 /* ---- formulas ---- */
@@ -338,7 +339,9 @@ static duet_expr join_ordered(const joining *j, const duet_expr x[])
 {
     count_subtrees(j);
     const duet_expr all = gather(j, own_subtrees(j, x), (duet_dtype)j->n->type);
-    return shaped(j, join_tree(j, all));
+    duet_expr e = join_tree(j, all);
+    if (j->n->op == OP_prod && dtype_kind((duet_dtype)j->n->type) == TYPE_FLOAT) e = not_fused(e, j->b->site);
+    return shaped(j, e);
 }
 
 scales scales_of(const node *x)

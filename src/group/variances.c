@@ -192,8 +192,7 @@ static moments both_of(const variance *v, duet_expr x, int64_t n)
     const double down = scales_of(v->j->x).down;
     const duet_expr by = number(down);
     const int64_t blocks = (n + REDUCE_BLOCK - 1) / REDUCE_BLOCK;
-    /* The maximum prevents the product from becoming part of an FMA. */
-    const duet_expr scaled = duet_maximum_at(duet_mul_at(x, by, v->site), number(-INFINITY), v->site);
+    const duet_expr scaled = not_fused(duet_mul_at(x, by, v->site), v->site);
     const moments m = blocks_of(v, x, n), again = blocks_of(v, scaled, n);
     const duet_expr good = duet_isfinite_at(m.squares, v->site);
     const duet_expr squares = duet_mul_at(duet_mul_at(m.squares, by, v->site), by, v->site);

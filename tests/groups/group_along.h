@@ -159,6 +159,7 @@ ALONG(argmin, duet_argmin_axis(x, axis))
 ALONG(any, duet_any_axis(x, axis))
 ALONG(formulas, duet_mul(duet_add(duet_sum_keep(duet_mul(x, 1.7), axis), duet_mean_keep(x, axis)), 1.1))
 ALONG(extremes, duet_mul(duet_max_keep(duet_mul(x, 1.7), axis), 1.1))
+ALONG(less_prod, duet_sub(0.7, duet_prod_axis(x, axis)))
 ALONG(half_sort, duet_sort(duet_mul(x, 1.7), axis))
 ALONG(half_top, duet_top_k(duet_mul(x, 1.7), 7, axis))
 ALONG(half_append, duet_append(duet_mul(x, 1.7), x, axis))
@@ -219,6 +220,7 @@ static void reductions_along(duet_group *g, uint64_t seed)
     } all[] = {
         { "sum", along_sum, ALL },
         { "prod", along_prod, GATHERS },
+        { "difference to prod", along_less_prod, FLOATING | REAL },
         { "mean", along_mean, FLOATING },
         { "norm", along_norm, FLOATING },
         { "var", along_var, FLOATING },
@@ -239,6 +241,7 @@ static void reductions_along(duet_group *g, uint64_t seed)
             if ((all[k].of & COMPLEX && !is_complex) || (all[k].of & SUMS && type == DUET_BOOL)) continue;
             along t = along_case(g, all[k].name, seed + type + k, type);
             t.gathers = all[k].of & GATHERS && is_complex;
+            if (all[k].f == along_less_prod) t.values = NEAR; /* others overflow */
             along_check(&t, all[k].f, (int)(seed % 4) - 2);
         }
 }
