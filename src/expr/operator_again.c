@@ -40,6 +40,11 @@ duet_expr operator_again(const node *n, const duet_expr e[], const int64_t *size
     return push_again(n, e, n->rank, size);
 }
 
+duet_expr operator_of_shape(const node *n, const duet_expr e[], int rank, const int64_t *size)
+{
+    return push_again(n, e, rank, size);
+}
+
 duet_expr collective_formula(duet_expr e, duet_expr after, collective_attributes attr, duet_dtype type,
                              int rank, const int64_t *size, const char *site)
 {

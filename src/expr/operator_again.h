@@ -8,6 +8,9 @@
  * among its options. Nothing is checked. */
 duet_expr operator_again(const node *n, const duet_expr e[], const int64_t *size);
 
+/* The same for an operator on elements, with a result of another shape. */
+duet_expr operator_of_shape(const node *n, const duet_expr e[], int rank, const int64_t *size);
+
 /* The number n. */
 duet_expr number_again(const node *n);
 

@@ -50,6 +50,16 @@ duet_matrix *build_owned(builder *b, const duet_matrix *m) { return build_keep(b
 
 /* ---- pieces of formulas ---- */
 
+uint32_t same_leaf(const planner *p, uint32_t i)
+{
+    uint32_t first = i;
+    for (uint32_t k = 0; k < first && p->nodes[i].op == OP_LEAF; k++)
+        if (p->nodes[k].op == OP_LEAF && p->nodes[k].matrix == p->nodes[i].matrix &&
+            distribution_equal(&p->of[k].at, &p->of[i].at, p->g->ranks))
+            first = k;
+    return first;
+}
+
 void part_of_node(const builder *b, const node *n, const distribution *d, int64_t size[DUET_RANK_MAX])
 {
     const shape whole = shape_of_node(n);
@@ -83,10 +93,10 @@ duet_dtype build_widened(const builder *b, uint32_t i, duet_expr *e)
     return DUET_F32;
 }
 
-static moved_value *find_moved(const builder *b, uint32_t i, const distribution *to)
+static moved_value *find_moved(const builder *b, uint32_t i, const distribution *to, bool fused)
 {
     for (moved_value *m = b->moved; m; m = m->next)
-        if (m->node == i && distribution_equal(&m->to, to, b->c->ranks)) return m;
+        if (m->node == i && m->fused == fused && distribution_equal(&m->to, to, b->c->ranks)) return m;
     return NULL;
 }
 
@@ -109,22 +119,32 @@ duet_expr build_moved_array(builder *b, duet_expr e, duet_dtype type, const shap
     return build_collective(b, COLLECTIVE_MOVE, e, type, whole, from, to);
 }
 
-duet_expr build_moved(builder *b, uint32_t i, const distribution *to)
+/* The value of node i in another distribution. fused: an addition may fuse it, so it is not exchanged. */
+static duet_expr in_distribution(builder *b, uint32_t i, const distribution *to, bool fused)
 {
     const node *n = &b->p->nodes[i];
     const distribution *from = &b->p->of[i].at;
     if (n->rank == 0 || distribution_equal(from, to, b->c->ranks)) return b->value[i];
-    const moved_value *before = find_moved(b, i, to);
+    i = same_leaf(b->p, i);
+    const moved_value *before = find_moved(b, i, to, fused);
     if (before) return before->e;
     const shape whole = shape_of_node(n);
     duet_expr e = b->value[i];
-    const duet_dtype type = from->axis < 0 ? (duet_dtype)n->type : build_widened(b, i, &e);
-    e = build_moved_array(b, e, type, &whole, from, to);
+    if (fused && from->axis >= 0) e = build_again(b, i, to);
+    else {
+        const duet_dtype type = from->axis < 0 ? (duet_dtype)n->type : build_widened(b, i, &e);
+        e = build_moved_array(b, e, type, &whole, from, to);
+    }
     moved_value *m = malloc(sizeof *m);
     if (!m) return formula_failed(fail(DUET_NO_MEMORY, "no memory for a formula"));
-    *m = (moved_value){ i, *to, e, b->moved };
+    *m = (moved_value){ i, *to, fused, e, b->moved };
     b->moved = m;
     return e;
+}
+
+duet_expr build_moved(builder *b, uint32_t i, const distribution *to)
+{
+    return in_distribution(b, i, to, false);
 }
 
 /* ---- nodes ---- */
@@ -154,6 +174,11 @@ static duet_status build_leaf(builder *b, uint32_t i)
     }
     const duet_matrix *m = n->matrix;
     int owner;
+    const uint32_t first = same_leaf(b->p, i);
+    if (first != i) {
+        b->value[i] = b->value[first];
+        return DUET_OK;
+    }
     if (m->storage->split && b->p->of[i].how == OWNED && split_owner(m, &owner))
         return build_owned_leaf(b, i, owner);
     if (m->storage->split) {
@@ -204,22 +229,27 @@ static duet_expr build_sum(builder *b, uint32_t i, duet_expr e)
     return is_small ? duet_cast_at(e, (duet_dtype)n->type, b->site) : e;
 }
 
+duet_expr build_local(builder *b, uint32_t i, const duet_expr x[])
+{
+    const node *n = &b->p->nodes[i];
+    int64_t size[DUET_RANK_MAX];
+    if (is_own_range(b, i)) return build_own_range(b, i, x[0]);
+    part_of_node(b, n, &b->p->of[i].at, size);
+    return operator_again(n, x, size);
+}
+
 static duet_expr build_operator(builder *b, uint32_t i, const duet_expr x[])
 {
     const node *n = &b->p->nodes[i];
     const spread *s = &b->p->of[i];
-    int64_t size[DUET_RANK_MAX];
+    if (s->how == LOCAL) return build_local(b, i, x);
     if (s->how == JOINED) return build_joined(b, i, x);
     if (s->how == TRANSFORMED) return build_transform(b, i, x[0]);
     if (s->how == TOP) return build_top(b, i, x[0]);
     if (s->how == GRID) return build_grid(b, i, x);
     if (s->how == SORTED) return build_sorted(b, i, x[0]);
     if (s->how == SCANNED) return build_scan(b, i, x[0]);
-    if (is_own_range(b, i)) return build_own_range(b, i, x[0]);
-    const distribution partial = replicated();
-    part_of_node(b, n, s->how == ADDED ? &partial : &s->at, size);
-    if (s->how == LOCAL) return operator_again(n, x, size);
-    return build_sum(b, i, n->op == OP_take ? build_take(b, i, x) : operator_again(n, x, size));
+    return build_sum(b, i, n->op == OP_take ? build_take(b, i, x) : operator_again(n, x, n->size));
 }
 
 /* Does the operator copy elements in memory? Views do not copy. */
@@ -240,14 +270,19 @@ static duet_expr as_operand(const builder *b, uint32_t i, int k, duet_expr x)
     return rounds && duet_expr_type(x) != type ? duet_cast_at(x, type, b->site) : x;
 }
 
+duet_expr build_operand(builder *b, uint32_t i, int k, const distribution *to)
+{
+    const uint32_t x = i - b->p->nodes[i].back[k];
+    return as_operand(b, i, k, in_distribution(b, x, to, is_fused(b->p, i, k)));
+}
+
 duet_status build_node(builder *b, uint32_t i)
 {
     const node *n = &b->p->nodes[i];
     duet_expr x[3];
     if (op_infos[n->op].kind == KIND_LEAF) return build_leaf(b, i);
     b->site = n->site;
-    for (int k = 0; k < op_infos[n->op].arity; k++)
-        x[k] = as_operand(b, i, k, build_moved(b, i - n->back[k], &b->p->of[i].need[k]));
+    for (int k = 0; k < op_infos[n->op].arity; k++) x[k] = build_operand(b, i, k, &b->p->of[i].need[k]);
     b->value[i] = build_operator(b, i, x);
     return DUET_OK;
 }

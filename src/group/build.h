@@ -8,6 +8,7 @@
 typedef struct moved_value {
     uint32_t node;
     distribution to;
+    bool fused; /* it was not exchanged, but computed again */
     duet_expr e;
     struct moved_value *next;
 } moved_value;
@@ -40,6 +41,19 @@ duet_status build_node(builder *b, uint32_t i);
 
 /* The value of node i in another distribution. */
 duet_expr build_moved(builder *b, uint32_t i, const distribution *to);
+
+/* Operand k of node i in another distribution. It is not exchanged if node i may fuse it. */
+duet_expr build_operand(builder *b, uint32_t i, int k, const distribution *to);
+
+/* fused_products.c: the value of a product in another distribution, from operands that are exchanged. */
+duet_expr build_again(builder *b, uint32_t i, const distribution *to);
+
+/* This rank's part of a node that is LOCAL, given those of its operands. */
+duet_expr build_local(builder *b, uint32_t i, const duet_expr x[]);
+
+/* The first leaf of the same matrix as node i, or i. So x*x stays a square, and the elements of x are
+ * exchanged once. */
+uint32_t same_leaf(const planner *p, uint32_t i);
 
 /* An array in another distribution. e: this rank's part of it. */
 duet_expr build_moved_array(builder *b, duet_expr e, duet_dtype type, const shape *whole,

@@ -22,9 +22,6 @@ struct product_grid {
     distribution left, right, block; /* the operands of each rank, and its result */
 };
 
-/* Is the value a product that an addition fuses (fused_products.c)? */
-enum product { NO_PRODUCT, MAYBE_PRODUCT, IS_PRODUCT };
-
 typedef struct spread {
     enum how how;
     distribution at;      /* of the value */
@@ -33,8 +30,9 @@ typedef struct spread {
     bool is_wanted;       /* only one destination uses the value, and needs it as in `wanted` */
     distribution wanted;
     struct product_grid grid;
-    enum product product;
-    bool moves; /* it is a view of a product that ranks exchange */
+    bool product; /* may it be x*y, so that an addition of it is fused (fused_products.c)? */
+    bool fused;   /* may an addition fuse it? */
+    bool again;   /* such an addition needs it in another distribution */
 } spread;
 
 /* A formula and how it is distributed. */
@@ -86,6 +84,12 @@ static inline uint32_t axes_of(const node *n, const node *x)
 {
     return (uint32_t)n->attr.reduce.axes & ((1u << x->rank) - 1);
 }
+
+/* fused_products.c: to be called after distribute_node of all nodes. */
+void find_fused(planner *p);
+
+/* May an addition fuse operand k of node i? Then the ranks must not exchange its value. */
+bool is_fused(const planner *p, uint32_t i, int k);
 
 /* reductions.c: a reduction along the axis along which its operands are split. */
 bool distribute_reduction(planner *p, uint32_t i, int axis);

@@ -105,9 +105,9 @@ static duet_status distribute_nodes(group_run_of *r)
     for (uint32_t i = 0; i < r->p.count; i++) {
         if (r->nodes[i].op == OP_LEAF) TRY(distribute_leaf(r, i));
         else if (!distribute_node(&r->p, i)) return fail(DUET_NO_MEMORY, "no memory");
-        TRY(check_gathers(r, i));
     }
-    for (uint32_t i = 0; i < r->p.count; i++) TRY(check_gathers(r, i)); /* also those changed by later nodes */
+    find_fused(&r->p);
+    for (uint32_t i = 0; i < r->p.count; i++) TRY(check_gathers(r, i));
     return DUET_OK;
 }
 

@@ -40,7 +40,13 @@ static int leading_of(const planner *p, uint32_t i, const node *n, int operands)
 static int leading_operand(const planner *p, uint32_t i, const node *n) { return leading_of(p, i, n, 7); }
 static int leading_product(const planner *p, uint32_t i, const node *n)
 {
-    return leading_of(p, i, n, fused_operands(p, i));
+    return leading_of(p, i, n, products_added(p, i));
+}
+
+distribution operand_cut(const planner *p, uint32_t i, int k, const distribution *to)
+{
+    const int own = to->axis < 0 ? -1 : axis_in(&p->nodes[i], operand_node(p, i, k), to->axis);
+    return own < 0 ? replicated() : (distribution){ own, to->bounds };
 }
 
 /* Splits all operands, which broadcast to n, along the axis of n that `at` names. */
@@ -480,13 +486,14 @@ static rule *const rules[OPS] = {
     [OP_sliding_window] = window_rule,
 };
 
+bool maps_elements(enum op op) { return op < OPS && rules[op] == map_rule; }
+
 bool distribute_node(planner *p, uint32_t i)
 {
     const node *n = &p->nodes[i];
     spread *s = &p->of[i];
     if (op_infos[n->op].kind == KIND_LEAF) return true;
     rule *const r = n->op < OPS ? rules[n->op] : NULL;
-    if (!(r ? r(p, i, s) : everywhere(p, i, s))) return false;
-    keep_products(p, i);
-    return true;
+    find_product(p, i);
+    return r ? r(p, i, s) : everywhere(p, i, s);
 }

@@ -15,11 +15,16 @@ rule sort_rule;       /* sorting.c */
 rule scan_rule;       /* scans.c */
 rule index_axis_rule; /* the operator works along attr.index.axis */
 
-/* fused_products.c. fused_operands returns a mask of the operands of addition i that may be fused; 0: node i
- * is no addition. Call keep_products after the rule of each node: the ranks then do not exchange the products
- * that node i fuses. */
-int fused_operands(const planner *p, uint32_t i);
-void keep_products(planner *p, uint32_t i);
+/* Does it compute each element of the result from one element of each operand? */
+bool maps_elements(enum op op);
+
+/* How operand k of such an operator is distributed if the result is split as in `to`. */
+distribution operand_cut(const planner *p, uint32_t i, int k, const distribution *to);
+
+/* fused_products.c. find_product sets p->of[i].product from those of the operands. products_added: the operands
+ * of node i that it adds and that may be products; a mask of their numbers. */
+void find_product(planner *p, uint32_t i);
+int products_added(const planner *p, uint32_t i);
 
 static inline bool is_split(const distribution *d) { return d->axis >= 0; }
 
