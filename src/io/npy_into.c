@@ -1,5 +1,5 @@
-/* npy_into.c - duet_load_npy_into: loads a .npy file into an existing matrix. Each rank of a group reads only
- * its own part. */
+/* npy_into.c - duet_load_npy_into: loads a .npy file into an existing matrix. Each rank of a group reads
+ * its own part, and short gaps in it. */
 #include "elements.h"
 #include "min_max.h"
 #include "npy.h"
@@ -84,10 +84,14 @@ static duet_status read_run(const loading *l, cursor *c, int64_t first, int64_t 
     return DUET_OK;
 }
 
-/* Short runs are read with the gaps between them, as many as fit into a piece. */
+#define SHORT_GAP (1 << 16) /* bytes that take less time to read than another call */
+
+/* Runs with short gaps between them are read with the gaps, as many as fit into a piece. */
 static duet_status read_runs(const loading *l, cursor *c, const part_runs *at, bool *wrote)
 {
-    const int64_t runs = l->m.count / at->apart, n = c->m->count / runs, fit = l->most / at->apart;
+    const int64_t runs = l->m.count / at->apart, n = c->m->count / runs;
+    const bool is_short = (at->apart - n) * (int64_t)dtypes[l->h.type].bytes <= SHORT_GAP;
+    const int64_t fit = is_short ? l->most / at->apart : 1;
     for (int64_t r = 0; r < runs && fit < 2; r++) TRY(read_run(l, c, at->first + r * at->apart, n, wrote));
     for (int64_t r = 0; r < runs && fit > 1; r += fit) {
         const int64_t some = smaller(fit, runs - r);

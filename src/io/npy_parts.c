@@ -96,12 +96,18 @@ duet_status npy_write_parts(output *out, const duet_matrix *m)
 
 /* ---- several processes ---- */
 
+#define SLOWEST 10e6 /* bytes a second at which a rank may read or write */
+
 duet_status npy_agree(const npy_call *call, duet_status mine, int turn)
 {
     const layout *at = &call->m->at;
+    communicator *c = split_of(call->m)->comm;
+    const double limit = c->timeout;
     uint64_t word = hash_step(hash_step(0x6e7079, (uint64_t)turn), (uint64_t)at->type);
     for (int a = 0; a < at->rank; a++) word = hash_step(word, (uint64_t)at->size[a]);
-    const duet_status s = communicator_agree(split_of(call->m)->comm, mine, word);
+    c->timeout += (double)npy_bytes(call->m) / SLOWEST; /* other ranks wait until the last one is done */
+    const duet_status s = communicator_agree(c, mine, word);
+    c->timeout = limit;
     if (mine != DUET_OK || s == DUET_OK) return s;
     return fail_within(s, "%s(\"%s\")", call->who, call->path);
 }
@@ -161,12 +167,15 @@ static duet_status write_gathered(const npy_call *call)
     split *of = split_of(call->m);
     duet_status s = elements_of(call->m, &p);
     if (s == DUET_OK) s = path_check(call->who, call->path);
-    if (s == DUET_OK && of->comm->rank == 0) {
-        s = output_open(&out, call->who, call->path);
-        if (s == DUET_OK) s = output_close(&out, npy_write_from(&out, call->m, p));
-    }
     pthread_mutex_lock(of->busy);
-    s = npy_agree(call, s, 4);
+    s = npy_agree(call, s, 5);
+    if (s == DUET_OK) {
+        if (of->comm->rank == 0) {
+            s = output_open(&out, call->who, call->path);
+            if (s == DUET_OK) s = output_close(&out, npy_write_from(&out, call->m, p));
+        }
+        s = npy_agree(call, s, 4);
+    }
     pthread_mutex_unlock(of->busy);
     return s;
 }
