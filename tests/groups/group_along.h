@@ -59,31 +59,13 @@ static duet_expr along_part(const along *t, const duet_matrix *m)
     return t->part ? duet_range(e, t->axis, n / 2, n - n / 7, 1) : e;
 }
 
-static size_t along_bytes(duet_dtype type)
-{
-    switch (type) {
-    case DUET_BOOL:
-    case DUET_I8:
-    case DUET_U8: return 1;
-    case DUET_F16:
-    case DUET_BF16:
-    case DUET_I16:
-    case DUET_U16: return 2;
-    case DUET_F32:
-    case DUET_I32:
-    case DUET_U32: return 4;
-    case DUET_C128: return 16;
-    default: return 8;
-    }
-}
-
 /* Bits may differ between NaNs. */
 static bool along_same(const duet_matrix *a, const duet_matrix *b)
 {
     const char *p = duet_read((duet_matrix *)a), *q = duet_read((duet_matrix *)b);
     const duet_dtype type = duet_type(b);
     const bool is_f32 = type == DUET_F32 || type == DUET_C64, is_f64 = type == DUET_F64 || type == DUET_C128;
-    const size_t bytes = (size_t)duet_count(b) * along_bytes(type);
+    const size_t bytes = (size_t)duet_count(b) * element_bytes(type);
     if (!p || !q || duet_count(a) != duet_count(b) || duet_type(a) != type) return false;
     if (!memcmp(p, q, bytes)) return true;
     for (size_t i = 0; is_f32 && i < bytes / 4; i++) {

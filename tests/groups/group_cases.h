@@ -231,9 +231,18 @@ static bool is_close(const kind *k, const void *a, const void *b, int64_t n, due
 static size_t element_bytes(duet_dtype type)
 {
     switch (type) {
-    case DUET_BOOL: return 1;
+    case DUET_BOOL:
+    case DUET_I8:
+    case DUET_U8: return 1;
+    case DUET_F16:
+    case DUET_BF16:
+    case DUET_I16:
+    case DUET_U16: return 2;
+    case DUET_F64:
     case DUET_I64:
-    case DUET_F64: return 8;
+    case DUET_U64:
+    case DUET_C64: return 8;
+    case DUET_C128: return 16;
     default: return 4;
     }
 }

@@ -49,7 +49,7 @@ static bool has_temporary(const char *folder)
 static void fill_bits(rng *r, duet_matrix *m)
 {
     unsigned char *p = duet_overwrite(m);
-    const size_t bytes = (size_t)duet_count(m) * bytes_of(duet_type(m));
+    const size_t bytes = (size_t)duet_count(m) * element_bytes(duet_type(m));
     for (size_t i = 0; p && i < bytes; i++)
         p[i] = (unsigned char)rng_below(r, duet_type(m) == DUET_BOOL ? 2 : 256);
 }
@@ -126,7 +126,7 @@ static void file_case(duet_group *g, const char *folder, uint64_t seed, bool lar
     same_files(path[0], path[1], seed);
     for (int a = 0; a < duet_rank(plain); a++) of[a] = duet_size(plain, a);
     load_case(&r, g, seed, path[0], type, duet_rank(plain), of);
-    const size_t each = type == DUET_C64 || type == DUET_C128 ? bytes_of(type) / 2 : bytes_of(type);
+    const size_t each = type == DUET_C64 || type == DUET_C128 ? element_bytes(type) / 2 : element_bytes(type);
     if (each > 1 && type != DUET_BF16) {
         swap_file(path[1], each);
         load_case(&r, g, seed, path[1], type, duet_rank(plain), of);

@@ -31,29 +31,10 @@ static duet_status random_noise(duet_matrix *to, duet_expr x, int noise, uint64_
     }
 }
 
-static size_t bytes_of(duet_dtype type)
-{
-    switch (type) {
-    case DUET_BOOL:
-    case DUET_I8:
-    case DUET_U8: return 1;
-    case DUET_F16:
-    case DUET_BF16:
-    case DUET_I16:
-    case DUET_U16: return 2;
-    case DUET_F64:
-    case DUET_I64:
-    case DUET_U64:
-    case DUET_C64: return 8;
-    case DUET_C128: return 16;
-    default: return 4;
-    }
-}
-
 static void same_pair(const pair *p, const char *what, int which, uint64_t seed)
 {
     const void *a = duet_read(p->grouped), *b = duet_read(p->plain);
-    const size_t bytes = (size_t)duet_count(p->plain) * bytes_of(duet_type(p->plain));
+    const size_t bytes = (size_t)duet_count(p->plain) * element_bytes(duet_type(p->plain));
     if (bytes && CHECK(a && b, "%s", duet_error()))
         CHECK(!memcmp(a, b, bytes), "%s %d, seed %llu, type %d: differs", what, which,
               (unsigned long long)seed, (int)duet_type(p->plain));
