@@ -152,26 +152,21 @@ static uint32_t behind_views(const planner *p, uint32_t i)
 /* Every rank computes node i from all elements of its operands, which then says so. */
 static bool is_whole(const planner *p, uint32_t i) { return !is_divisible(p, i) && behind_views(p, i) == i; }
 
-static void mark_whole(planner *p, uint32_t i)
-{
-    const node *n = &p->nodes[i];
-    if (is_whole(p, i)) p->of[i].gathers = true;
-    for (int k = 0; k < arity_of(n); k++)
-        if (is_fused(p, i, k) && (is_divisible(p, i) || is_whole(p, i))) mark_whole(p, i - n->back[k]);
-}
-
+/* Operands of the nodes that are computed again are, too. */
 void find_fused(planner *p)
 {
-    for (uint32_t i = p->count; i-- > 0;)
+    for (uint32_t i = p->count; i-- > 0;) {
+        spread *s = &p->of[i];
+        const bool whole = s->again && is_whole(p, i);
+        s->gathers |= whole;
         for (int k = 0; k < arity_of(&p->nodes[i]); k++) {
-            const uint32_t x = i - p->nodes[i].back[k];
-            const distribution *at = operand_at(p, i, k);
+            spread *x = &p->of[i - p->nodes[i].back[k]];
             if (!is_fused(p, i, k)) continue;
-            p->of[x].fused = true;
-            p->of[x].again |= is_split(at) && !distribution_equal(at, &p->of[i].need[k], p->g->ranks);
+            x->fused = true;
+            x->again |= is_split(&x->at) && !distribution_equal(&x->at, &s->need[k], p->g->ranks);
+            x->again |= s->again && (whole || is_divisible(p, i));
         }
-    for (uint32_t i = 0; i < p->count; i++)
-        if (p->of[i].again) mark_whole(p, i);
+    }
 }
 
 /* ---- building ---- */

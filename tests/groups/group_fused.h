@@ -129,4 +129,30 @@ static void fused_without_gathers(duet_group *g, duet_dtype type)
     duet_free(&x, &y, &z, &to);
 }
 
+static duet_expr deep_squares(const duet_matrix *x)
+{
+    duet_expr e = duet_of_matrix(x);
+    for (int k = 0; k < 40; k++) e = duet_add(duet_mul(e, e), x);
+    return e;
+}
+
+/* Each value is used twice, so there are 2^40 paths through the formula. */
+static void fused_deeply(duet_group *g)
+{
+    const int64_t size[] = { 24, 24 };
+    duet_matrix *x = duet_new_shape(DUET_C128, 2, size), *y = duet_new_shape(DUET_C128, 2, size),
+                *gx = duet_new_split_shape(g, DUET_C128, 0, 2, size),
+                *gy = duet_new_split_shape(g, DUET_C128, 1, 2, size);
+    duet_status s = x && y && gx && gy ? fill_fused(x, 1) : DUET_NO_MEMORY;
+    if (s == DUET_OK) s = fill_fused(y, 2);
+    if (s == DUET_OK) s = duet_set(x, duet_mul(0.1, x));
+    if (s == DUET_OK) s = duet_set(y, duet_mul(0.1, y));
+    if (s == DUET_OK) s = duet_set(gx, x);
+    if (s == DUET_OK) s = duet_set(gy, y);
+    if (s == DUET_OK) s = duet_set(gx, duet_sub(deep_squares(gx), deep_squares(gy)));
+    if (s == DUET_OK) s = duet_set(x, duet_sub(deep_squares(x), deep_squares(y)));
+    CHECK(s == DUET_OK && along_same(gx, x), "deep squares: %s", duet_error());
+    duet_free(&x, &y, &gx, &gy);
+}
+
 #endif

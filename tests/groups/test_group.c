@@ -45,6 +45,7 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     for (int64_t i = 0; i < count; i++) run_fused(g, seed + (uint64_t)i);
     fused_without_gathers(g, DUET_F32);
     fused_without_gathers(g, DUET_I32);
+    fused_deeply(g);
     snprintf(name, sizeof name, "sums of products on %d %s", ranks, what);
     tap_point(name);
     for (int64_t i = 0; i < count; i++) run_grid(g, seed + (uint64_t)i);

@@ -34,7 +34,10 @@ int main(int argc, char **argv)
     }
     point(rank, "long operators along the split axis, take and einsum");
     for (int64_t i = 0; g && i < count; i++) run_fused(g, seed + (uint64_t)i);
-    if (g) fused_without_gathers(g, DUET_F32);
+    if (g) {
+        fused_without_gathers(g, DUET_F32);
+        fused_deeply(g);
+    }
     point(rank, "sums of products");
     for (int64_t i = 0; g && i < count; i++) run_grid(g, seed + (uint64_t)i);
     point(rank, "products in blocks");
