@@ -3,6 +3,7 @@
 #define OPS_H
 
 #include <duet/duet.h>
+#include <stdbool.h>
 
 enum op {
 #define DUET_MAP1(name, ...) OP_##name,
@@ -73,5 +74,12 @@ extern const op_info op_infos[OPS_ALL];
 /* The result of an operator for complex operands, from complex.def. */
 enum complex_kind { COMPLEX_NONE, COMPLEX_SAME, COMPLEX_PART, COMPLEX_MADE };
 extern const uint8_t op_complex[OPS];
+
+/* Does the operator only select, repeat or rearrange elements? */
+static inline bool is_view_operator(int op)
+{
+    return op == OP_reshape || op == OP_broadcast || op == OP_permute || op == OP_transpose ||
+           op == OP_range || op == OP_sliding_window || op == OP_diagonal_of;
+}
 
 #endif

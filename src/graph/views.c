@@ -277,12 +277,6 @@ int change_view(graph *g, int x, const view_change *c)
 
 /* ---- nodes ---- */
 
-bool is_view_operator(int op)
-{
-    return op == OP_reshape || op == OP_broadcast || op == OP_permute || op == OP_transpose ||
-           op == OP_range || op == OP_sliding_window || op == OP_diagonal_of;
-}
-
 view_change change_of_node(const node *n)
 {
     view_change c = { .to = { .rank = n->rank } };

@@ -23,7 +23,6 @@ typedef struct view_change {
     bool in_memory; /* only products read the result: an operand with several users is not computed again */
 } view_change;
 
-bool is_view_operator(int op);
 view_change change_of_node(const node *n);
 
 int view_of_value(graph *g, int v, const view_change *c); /* complex.c: v may be complex */

@@ -50,16 +50,6 @@ duet_matrix *build_owned(builder *b, const duet_matrix *m) { return build_keep(b
 
 /* ---- pieces of formulas ---- */
 
-uint32_t same_leaf(const planner *p, uint32_t i)
-{
-    uint32_t first = i;
-    for (uint32_t k = 0; k < first && p->nodes[i].op == OP_LEAF; k++)
-        if (p->nodes[k].op == OP_LEAF && p->nodes[k].matrix == p->nodes[i].matrix &&
-            distribution_equal(&p->of[k].at, &p->of[i].at, p->g->ranks))
-            first = k;
-    return first;
-}
-
 void part_of_node(const builder *b, const node *n, const distribution *d, int64_t size[DUET_RANK_MAX])
 {
     const shape whole = shape_of_node(n);
@@ -71,6 +61,13 @@ void part_of_node(const builder *b, const node *n, const distribution *d, int64_
 duet_expr build_range(const builder *b, duet_expr e, int axis, int64_t from, int64_t upto)
 {
     return duet_range_at(e, axis, from, upto, 1, b->site);
+}
+
+duet_expr zero_of_sums(duet_dtype type, const char *site)
+{
+    const duet_expr zero = duet_of_number(-0.0);
+    if (dtype_is_complex(type)) return duet_complex_at(zero, zero, site);
+    return dtype_kind(type) == TYPE_FLOAT ? zero : duet_of_integer(0);
 }
 
 duet_expr build_collective(builder *b, enum collective_kind kind, duet_expr e, duet_dtype type,
@@ -125,7 +122,7 @@ static duet_expr in_distribution(builder *b, uint32_t i, const distribution *to,
     const node *n = &b->p->nodes[i];
     const distribution *from = &b->p->of[i].at;
     if (n->rank == 0 || distribution_equal(from, to, b->c->ranks)) return b->value[i];
-    i = same_leaf(b->p, i);
+    i = b->p->of[i].same;
     const moved_value *before = find_moved(b, i, to, fused);
     if (before) return before->e;
     const shape whole = shape_of_node(n);
@@ -174,9 +171,9 @@ static duet_status build_leaf(builder *b, uint32_t i)
     }
     const duet_matrix *m = n->matrix;
     int owner;
-    const uint32_t first = same_leaf(b->p, i);
-    if (first != i) {
-        b->value[i] = b->value[first];
+    const uint32_t same = b->p->of[i].same;
+    if (same != i) {
+        b->value[i] = b->value[same];
         return DUET_OK;
     }
     if (m->storage->split && b->p->of[i].how == OWNED && split_owner(m, &owner))
@@ -256,9 +253,8 @@ static duet_expr build_operator(builder *b, uint32_t i, const duet_expr x[])
 static bool copies_elements(enum op op)
 {
     const op_info *info = &op_infos[op];
-    const bool is_view = op == OP_reshape || op == OP_broadcast || op == OP_permute || op == OP_transpose ||
-                         op == OP_range || op == OP_sliding_window || op == OP_diagonal_of;
-    return info->kind == KIND_DEF && info->flags & OP_ANY_TYPES && !(info->flags & OP_COMPUTES) && !is_view;
+    return info->kind == KIND_DEF && info->flags & OP_ANY_TYPES && !(info->flags & OP_COMPUTES) &&
+           !is_view_operator(op);
 }
 
 /* The operand of an operator, given its value. Halves that have been sent as f32 are rounded first, if the

@@ -51,10 +51,6 @@ duet_expr build_again(builder *b, uint32_t i, const distribution *to);
 /* This rank's part of a node that is LOCAL, given those of its operands. */
 duet_expr build_local(builder *b, uint32_t i, const duet_expr x[]);
 
-/* The first leaf of the same matrix as node i, or i. So x*x stays a square, and the elements of x are
- * exchanged once. */
-uint32_t same_leaf(const planner *p, uint32_t i);
-
 /* An array in another distribution. e: this rank's part of it. */
 duet_expr build_moved_array(builder *b, duet_expr e, duet_dtype type, const shape *whole,
                             const distribution *from, const distribution *to);
@@ -73,6 +69,9 @@ void part_of_node(const builder *b, const node *n, const distribution *d, int64_
 
 /* The elements from .. upto - 1 of an axis. */
 duet_expr build_range(const builder *b, duet_expr e, int axis, int64_t from, int64_t upto);
+
+/* A number that changes no sum of elements of this type, not even the sign of a zero. */
+duet_expr zero_of_sums(duet_dtype type, const char *site);
 
 /* reductions.c: the value of a node that is JOINED. */
 duet_expr build_joined(builder *b, uint32_t i, const duet_expr of[]);

@@ -30,9 +30,10 @@ typedef struct spread {
     bool is_wanted;       /* only one destination uses the value, and needs it as in `wanted` */
     distribution wanted;
     struct product_grid grid;
-    bool product; /* may it be x*y, so that an addition of it is fused (fused_products.c)? */
-    bool fused;   /* may an addition fuse it? */
-    bool again;   /* such an addition needs it in another distribution */
+    uint32_t same; /* the first leaf of the same matrix, or the node itself */
+    bool product;  /* may it be x*y, so that an addition of it is fused (fused_products.c)? */
+    bool fused;    /* may an addition fuse it? */
+    bool again;    /* such an addition needs it in another distribution */
 } spread;
 
 /* A formula and how it is distributed. */

@@ -1,7 +1,7 @@
-/* fused_products.c - keeps sums of products fused. x*y + z is one fused multiply-add, which rounds once, also if
- * the addition uses a view of the product or a part of a complex one. Which products are fused is decided when
- * the formula of a rank is rewritten (graph/canonicalize.c). If the ranks exchanged such a product, it would be
- * rounded before it is added. So they exchange its operands instead, and each rank multiplies. */
+/* fused_products.c - keeps sums of products fused. x*y + z is one fused multiply-add, which rounds once. This
+ * also holds if the addition uses a view of the product, or a part of a complex one. Which products are fused
+ * is decided when the formula of a rank is rewritten (graph/canonicalize.c). If the ranks exchanged such a
+ * product, it would be rounded before it is added. So they exchange its operands, and each rank multiplies. */
 #include "build.h"
 #include "dtype.h"
 #include "operator_again.h"
@@ -12,12 +12,6 @@
 /* ---- planning ---- */
 
 static int arity_of(const node *n) { return op_infos[n->op].arity; }
-
-static bool is_view(enum op op)
-{
-    return op == OP_reshape || op == OP_broadcast || op == OP_permute || op == OP_transpose ||
-           op == OP_range || op == OP_sliding_window || op == OP_diagonal_of;
-}
 
 static bool has_number(const planner *p, uint32_t i)
 {
@@ -33,13 +27,13 @@ static bool is_complex_map(const planner *p, uint32_t i)
     return is_complex && maps_elements((enum op)p->nodes[i].op);
 }
 
-/* May the value be an operand, a view of one, a part of one, or made of several? x times 1 is x, and -(s*x) is
+/* May the value be an operand, a view or a part of one, or made of several? x times 1 is x, and -(s*x) is
  * (-s)*x. */
 static bool is_transparent(const planner *p, uint32_t i)
 {
     const enum op op = (enum op)p->nodes[i].op;
     if (op == OP_mul || op == OP_div) return has_number(p, i);
-    return op == OP_neg || op == OP_cast || op == OP_append || is_view(op) || is_complex_map(p, i);
+    return op == OP_neg || op == OP_cast || op == OP_append || is_view_operator(op) || is_complex_map(p, i);
 }
 
 static bool may_be_product(const planner *p, uint32_t i)
@@ -86,18 +80,6 @@ bool is_fused(const planner *p, uint32_t i, int k)
 
 /* ---- the operands of a node that is computed in another distribution ---- */
 
-static distribution permuted(const node *n, const distribution *to)
-{
-    const int a = n->op == OP_transpose ? n->rank - 1 - to->axis : n->attr.order[to->axis];
-    return (distribution){ a, to->bounds };
-}
-
-static distribution before_broadcast(const node *n, const node *x, const distribution *to)
-{
-    const int a = to->axis - (n->rank - x->rank);
-    return a < 0 || x->size[a] != n->size[to->axis] ? replicated() : (distribution){ a, to->bounds };
-}
-
 /* The parts of both operands of an append that are in the parts of the result. */
 static bool cut_pieces(planner *own, const planner *p, uint32_t i, const distribution *to,
                        distribution need[])
@@ -117,8 +99,7 @@ static bool cut_pieces(planner *own, const planner *p, uint32_t i, const distrib
 static bool is_divisible(const planner *p, uint32_t i)
 {
     const enum op op = (enum op)p->nodes[i].op;
-    return maps_elements(op) || op == OP_permute || op == OP_transpose || op == OP_broadcast ||
-           op == OP_append;
+    return maps_elements(op) || permutes(&p->nodes[i]) || op == OP_broadcast || op == OP_append;
 }
 
 /* false: no memory */
@@ -130,19 +111,18 @@ static bool operands_for(planner *own, const planner *p, uint32_t i, const distr
     if (to->axis < 0) return true;
     if (n->op == OP_append && n->attr.index.axis == to->axis) return cut_pieces(own, p, i, to, need);
     for (int k = 0; k < arity_of(n); k++)
-        need[k] = n->op == OP_append        ? *to
-                  : n->op == OP_broadcast   ? before_broadcast(n, operand_node(p, i, k), to)
-                  : is_view((enum op)n->op) ? permuted(n, to)
-                                            : operand_cut(p, i, k, to);
+        need[k] = n->op == OP_append ? *to
+                  : permutes(n)      ? (distribution){ axis_before(n, to->axis), to->bounds }
+                                     : operand_cut(p, i, k, to);
     return true;
 }
 
-/* Is node i a view, perhaps of views, of an operator on elements? Then the ranks exchange views of the operands
- * of that operator, if none of these may be a product that is fused. Returns the operator, or i. */
+/* Is node i a view, perhaps of views, of an operator on elements? Then the ranks exchange views of the
+ * operands of that operator, if none of these may be a product that is fused. Returns the operator, or i. */
 static uint32_t behind_views(const planner *p, uint32_t i)
 {
     uint32_t m = i;
-    while (is_view((enum op)p->nodes[m].op) && !(p->nodes[m].flags & NODE_CHECKPOINT))
+    while (is_view_operator(p->nodes[m].op) && !(p->nodes[m].flags & NODE_CHECKPOINT))
         m -= p->nodes[m].back[0];
     for (int k = 0; k < arity_of(&p->nodes[m]); k++)
         if (is_fused(p, m, k)) return i;
@@ -203,7 +183,7 @@ static duet_expr operate_on_views(builder *b, uint32_t i, uint32_t m, const dist
     duet_expr x[3];
     int64_t size[DUET_RANK_MAX];
     for (int k = 0; k < arity_of(of); k++) {
-        const bool is_square = k == 1 && same_leaf(b->p, m - of->back[0]) == same_leaf(b->p, m - of->back[1]);
+        const bool is_square = k == 1 && b->p->of[m - of->back[0]].same == b->p->of[m - of->back[1]].same;
         x[k] = is_square ? x[0] : view_operand(b, i, m, k, to);
     }
     part_of_node(b, n, to, size);

@@ -100,11 +100,23 @@ static duet_status check_gathers(const group_run_of *r, uint32_t i)
                                           : op_infos[r->nodes[i].op].name);
 }
 
+/* One leaf for each matrix: x*x stays a square, and the elements of x are exchanged once. */
+static uint32_t same_leaf(const planner *p, uint32_t i)
+{
+    uint32_t first = i;
+    for (uint32_t k = 0; k < first && p->nodes[i].op == OP_LEAF; k++)
+        if (p->nodes[k].op == OP_LEAF && p->nodes[k].matrix == p->nodes[i].matrix &&
+            distribution_equal(&p->of[k].at, &p->of[i].at, p->g->ranks))
+            first = k;
+    return first;
+}
+
 static duet_status distribute_nodes(group_run_of *r)
 {
     for (uint32_t i = 0; i < r->p.count; i++) {
         if (r->nodes[i].op == OP_LEAF) TRY(distribute_leaf(r, i));
         else if (!distribute_node(&r->p, i)) return fail(DUET_NO_MEMORY, "no memory");
+        r->p.of[i].same = same_leaf(&r->p, i);
     }
     find_fused(&r->p);
     for (uint32_t i = 0; i < r->p.count; i++) TRY(check_gathers(r, i));

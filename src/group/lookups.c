@@ -3,14 +3,6 @@
 #include "build.h"
 #include "dtype.h"
 
-/* Elements that change no sum. */
-static duet_expr nothing(const builder *b, duet_dtype type)
-{
-    const duet_expr zero = duet_of_number(-0.0);
-    if (dtype_is_complex(type)) return duet_complex_at(zero, zero, b->site);
-    return dtype_kind(type) == TYPE_FLOAT ? zero : duet_of_integer(0);
-}
-
 /* Indices in this rank's part; 0 for elements of other ranks. An index that is out of bounds stays so. */
 typedef struct own_indices {
     duet_expr at, own; /* own: is the element in the part? */
@@ -39,10 +31,11 @@ duet_expr build_take(builder *b, uint32_t i, const duet_expr x[])
     const duet_dtype type = (duet_dtype)n->type;
     int64_t size[2 * DUET_RANK_MAX];
     if (!count)
-        return duet_broadcast_at(duet_cast_at(nothing(b, type), type, b->site), n->rank, n->size, b->site);
+        return duet_broadcast_at(duet_cast_at(zero_of_sums(type, b->site), type, b->site), n->rank, n->size,
+                                 b->site);
     for (int a = 0; a < index->rank; a++) size[a] = index->size[a];
     for (int a = 0; a < behind; a++) size[index->rank + a] = 1;
     const own_indices own = find_own(b, x[1], table->size[axis], first, count);
     const duet_expr in = duet_reshape_at(own.own, index->rank + behind, size, b->site);
-    return duet_where_at(in, duet_take_at(x[0], own.at, axis, b->site), nothing(b, type), b->site);
+    return duet_where_at(in, duet_take_at(x[0], own.at, axis, b->site), zero_of_sums(type, b->site), b->site);
 }

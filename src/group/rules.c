@@ -43,19 +43,21 @@ static int leading_product(const planner *p, uint32_t i, const node *n)
     return leading_of(p, i, n, products_added(p, i));
 }
 
-distribution operand_cut(const planner *p, uint32_t i, int k, const distribution *to)
+/* Splits x, which broadcasts to n, along the axis of n that `at` names. */
+static distribution cut(const node *n, const node *x, const distribution *at)
 {
-    const int own = to->axis < 0 ? -1 : axis_in(&p->nodes[i], operand_node(p, i, k), to->axis);
-    return own < 0 ? replicated() : (distribution){ own, to->bounds };
+    const int own = at->axis < 0 ? -1 : axis_in(n, x, at->axis);
+    return own < 0 ? replicated() : (distribution){ own, at->bounds };
 }
 
-/* Splits all operands, which broadcast to n, along the axis of n that `at` names. */
+distribution operand_cut(const planner *p, uint32_t i, int k, const distribution *to)
+{
+    return cut(&p->nodes[i], operand_node(p, i, k), to);
+}
+
 static void cut_operands(planner *p, uint32_t i, const node *n, distribution at, spread *s)
 {
-    for (int k = 0; k < arity_of(&p->nodes[i]); k++) {
-        const int own = axis_in(n, operand_node(p, i, k), at.axis);
-        s->need[k] = own < 0 ? replicated() : (distribution){ own, at.bounds };
-    }
+    for (int k = 0; k < arity_of(&p->nodes[i]); k++) s->need[k] = cut(n, operand_node(p, i, k), &at);
 }
 
 static bool map_rule(planner *p, uint32_t i, spread *s)
@@ -361,8 +363,7 @@ static bool permute_rule(planner *p, uint32_t i, spread *s)
     const distribution *d = operand_at(p, i, 0);
     if (!is_split(d)) return everywhere(p, i, s);
     for (int a = 0; a < n->rank; a++)
-        if ((n->op == OP_transpose ? n->rank - 1 - a : n->attr.order[a]) == d->axis)
-            s->at = (distribution){ a, d->bounds };
+        if (axis_before(n, a) == d->axis) s->at = (distribution){ a, d->bounds };
     s->need[0] = *d;
     return true;
 }

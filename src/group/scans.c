@@ -46,10 +46,7 @@ static duet_expr scan(const scanning *t, duet_expr x, int axis)
 static duet_expr nothing(const scanning *t, duet_dtype type, int64_t count)
 {
     const int64_t size[] = { t->before, count, t->behind };
-    const bool is_real = dtype_kind(type) == TYPE_FLOAT;
-    const duet_expr one = t->product ? duet_of_integer(1)
-                          : is_real  ? duet_of_number(-0.0)
-                                     : duet_of_integer(0);
+    const duet_expr one = t->product ? duet_of_integer(1) : zero_of_sums(type, t->site);
     return duet_broadcast_at(duet_cast_at(one, type, t->site), 3, size, t->site);
 }
 
