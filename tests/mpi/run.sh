@@ -1,8 +1,10 @@
 #!/bin/sh
 # run.sh MPIRUN RANKS PROGRAM              runs a test program with so many processes; rank 0 reports in TAP
 # run.sh MPIRUN --failures RANKS PROGRAM   the same, for tests that do not call MPI_Finalize
-# run.sh MPIRUN --deaths N PROGRAM         runs it N times; each time, one of 2 to 4 processes dies, and the
-#                                          others must report a failure (mpi_death.c). Reports in TAP
+# run.sh MPIRUN --deaths N PROGRAM [RANKS SECONDS [ARG]]
+#                                          runs it N times; each time, one of RANKS processes dies (2 to 4 if
+#                                          RANKS is not given), and the others must report a failure after
+#                                          SECONDS, 0.5 if not given (mpi_death.c). Reports in TAP
 mpirun=$1 what=$2 && shift 2
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
@@ -21,7 +23,7 @@ fi
 
 # When a process dies, mpirun ends the others. A shell between them hides the death. It waits until all others
 # have reported, for at most 10 s.
-times=$1 program=$2
+times=$1 program=$2 fixed=${3:-} seconds=${4:-0.5} what=${5:-}
 # When a process dies while UCX reads its memory, UCX ends the reading process. It does not if it copies
 # through shared memory. (With tcp in addition, MPI_Finalize of MPICH 4.0 sometimes hangs.)
 export UCX_TLS=posix,self
@@ -36,8 +38,8 @@ exit 0
 SCRIPT
 seed=1
 while [ $seed -le "$times" ]; do
-    ranks=$((2 + seed % 3)) log=$work/log.$seed && : >"$log"
-    "$mpirun" -n $ranks sh "$work/rank.sh" $ranks "$log" "$program" $seed 0.5 >"$log.mpirun" 2>&1
+    ranks=${fixed:-$((2 + seed % 3))} log=$work/log.$seed && : >"$log"
+    "$mpirun" -n $ranks sh "$work/rank.sh" $ranks "$log" "$program" $seed "$seconds" $what >"$log.mpirun" 2>&1
     sed 's/^/# /' "$log"
     if [ "$(grep -c '^survivor [0-9]*: ok' "$log")" -eq $((ranks - 1)) ]; then
         echo "ok $seed - a rank of $ranks dies, seed $seed"
