@@ -422,7 +422,7 @@ def matmul_rows(p, m, ranks, n):
 # Estimates by which Duet chooses a grid, in src/group: bytes of the operands that a rank gathers at a time;
 # bytes a second within a node, and between nodes; seconds of a call, for each message, and for each rank of a
 # ring; the necessary advantage
-PANEL, NEAR_RATE, FAR_RATE, MARGIN = 2e9, 100e9, 12.5e9, 1.1
+PANEL, NEAR_RATE, FAR_RATE, MARGIN = 2.0**31, 100e9, 12.5e9, 1.1
 LATENCY, MESSAGE, HOP = 40e-6, 1e-6, 2e-6
 
 
@@ -458,7 +458,7 @@ def grid(p, ranks, all_of_it):
     node = min(ranks, int(p["node_gpus"]))
     shared = NEAR_RATE if node == ranks else min(NEAR_RATE, node * FAR_RATE)
     by_rows = all_gather_bytes(ranks, all_of_it) / shared
-    by_rows += (LATENCY + HOP * ranks) * row_panels(ranks, all_of_it)
+    by_rows += (LATENCY + HOP * ranks) * row_panels(p, ranks, all_of_it)
     grids = [(rows, ranks // rows) for rows in range(2, ranks // 2 + 1) if ranks % rows == 0]
     best = min(grids, key=lambda of: expected_seconds(p, *of, all_of_it), default=None)
     return best if best and MARGIN * expected_seconds(p, *best, all_of_it) < by_rows else None
@@ -469,16 +469,18 @@ def grid_exchange(p, count, senders):
     return exchange(p, None, near, far, senders - 1)
 
 
-def row_panels(ranks, all_of_it):
+def row_panels(p, ranks, all_of_it):
     """How many panels of the second operand Duet gathers, one after the other, if there is no grid."""
-    return max(min(ranks, 8), math.ceil(all_of_it / PANEL)) if all_of_it >= 16e6 else 1
+    if all_of_it < 16e6 or (ranks <= p["node_gpus"] and all_of_it <= 2 * PANEL):
+        return 1
+    return max(min(ranks, 8), math.ceil(all_of_it / PANEL))
 
 
 def matmul_row_panels(p, m, ranks, n):
     """As matmul_rows, but a panel at a time. Two of them are in memory, the sum of the products, and a copy of
     the first operand."""
     whole, all_of_it = matmul_rows(p, m, ranks, n), 4.0 * n * n
-    panels = row_panels(ranks, all_of_it)
+    panels = row_panels(p, ranks, all_of_it)
     if panels == 1:
         return whole
     moving = panels * all_gather(p, ranks_of(p, ranks), all_of_it / panels)

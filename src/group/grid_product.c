@@ -15,7 +15,7 @@
 #include "operator_again.h"
 #include "status.h"
 
-static grid_policy policy = { false, 0, 2e9, 4e6 };
+static grid_policy policy = { false, 0, 0x1p31, 4e6 };
 
 grid_policy *grid_products(void) { return &policy; }
 
