@@ -36,6 +36,20 @@ int64_t block_of(const joining *j, int64_t bound);
 /* The size in blocks of the subtree that begins at a block, within [at, end). */
 int64_t subtree_at(int64_t at, int64_t end);
 
+/* A reduction of j along these axes of another operand. The caller sets rank and size. */
+node reduction_like(const joining *j, uint32_t axes);
+
+/* The partial results of all ranks, which are along a first axis. */
+duet_expr gather_results(const joining *j, duet_expr own, duet_dtype type);
+
+/* The result of two neighbouring parts of the elements. */
+duet_expr join_results(const joining *j, duet_expr a, duet_expr b);
+
+/* block_sums.c: another way to reduce in the canonical order. Is it faster, if j->counts are those of the
+ * subtrees of the ranks? The answer is the same on all ranks. join_blocks changes j->counts. */
+bool prefers_blocks(const joining *j);
+duet_expr join_blocks(const joining *j, const duet_expr x[]);
+
 /* variances.c: the variance of real elements. */
 duet_expr join_var(const joining *j, duet_expr x);
 

@@ -7,7 +7,8 @@
  * axis must be the first of these, so that the numbers on each rank are consecutive. Blocks of REDUCE_BLOCK
  * elements must not be divided between ranks, so bounds move to the nearest block. The blocks of a rank form
  * complete subtrees of the canonical tree, and each subtree is an ordinary reduction. All ranks receive the
- * results of all subtrees, and join them in the order of the tree. */
+ * results of all subtrees, and join them in the order of the tree. If that takes many steps on a GPU, they
+ * receive the results of all blocks instead (block_sums.c). */
 #include "dtype.h"
 #include "joining.h"
 #include "operator_again.h"
@@ -132,7 +133,7 @@ bool distribute_reduction(planner *p, uint32_t i, int axis)
 
 /* ---- formulas ---- */
 
-static node reduction_like(const joining *j, uint32_t axes)
+node reduction_like(const joining *j, uint32_t axes)
 {
     node like = *j->n;
     like.flags = 0;
@@ -157,8 +158,7 @@ static duet_expr in_front(const joining *j, duet_expr e, const shape *s)
     return duet_reshape_at(e, s->rank + 1, size, j->b->site);
 }
 
-/* Gathers the partial results of all ranks along a first axis. */
-static duet_expr gather(const joining *j, duet_expr own, duet_dtype type)
+duet_expr gather_results(const joining *j, duet_expr own, duet_dtype type)
 {
     shape whole = { .rank = j->result.rank + 1, .size = { j->counts[j->b->c->ranks] } };
     memcpy(whole.size + 1, j->result.size, (size_t)j->result.rank * sizeof *whole.size);
@@ -215,7 +215,7 @@ static duet_expr join_free(const joining *j, const duet_expr x[])
     count_ranks(j);
     duet_expr own = own_result(j, &like, x);
     own = has_part(j) ? in_front(j, own, &j->result) : nothing(j, own);
-    const duet_expr all = gather(j, own, (duet_dtype)j->n->type);
+    const duet_expr all = gather_results(j, own, (duet_dtype)j->n->type);
     like.op = (uint8_t)second_op((enum op)like.op);
     return shaped(j, reduce_first(j, &like, all));
 }
@@ -231,7 +231,8 @@ static duet_expr join_place(const joining *j, const duet_expr x[])
     index = duet_add_at(index, duet_of_integer(j->bounds[j->b->c->rank] * j->unit), j->b->site);
     index = has_part(j) ? in_front(j, index, &j->result) : nothing(j, index);
     best = has_part(j) ? in_front(j, best, &j->result) : nothing(j, best);
-    const duet_expr indices = gather(j, index, DUET_I64), values = gather(j, best, (duet_dtype)j->x->type);
+    const duet_expr indices = gather_results(j, index, DUET_I64),
+                    values = gather_results(j, best, (duet_dtype)j->x->type);
     const duet_expr which = in_front(j, reduce_first(j, &like, values), &j->result);
     return shaped(j, duet_take_along_axis_at(indices, which, 0, j->b->site));
 }
@@ -307,7 +308,7 @@ typedef struct subtree {
     duet_expr e;
 } subtree;
 
-static duet_expr join(const joining *j, duet_expr a, duet_expr b)
+duet_expr join_results(const joining *j, duet_expr a, duet_expr b)
 {
     return (j->n->op == OP_prod ? duet_mul_at : duet_add_at)(a, b, j->b->site);
 }
@@ -325,21 +326,22 @@ static duet_expr join_tree(const joining *j, duet_expr all)
             stack[depth++] = (subtree){ at, n, build_range(j->b, all, 0, k, k + 1) };
             while (depth > 1 && stack[depth - 2].blocks == stack[depth - 1].blocks &&
                    stack[depth - 2].first % (2 * stack[depth - 2].blocks) == 0) {
-                stack[depth - 2].e = join(j, stack[depth - 2].e, stack[depth - 1].e);
+                stack[depth - 2].e = join_results(j, stack[depth - 2].e, stack[depth - 1].e);
                 stack[depth - 2].blocks *= 2;
                 depth--;
             }
         }
     }
-    for (; depth > 1; depth--) stack[depth - 2].e = join(j, stack[depth - 2].e, stack[depth - 1].e);
+    for (; depth > 1; depth--) stack[depth - 2].e = join_results(j, stack[depth - 2].e, stack[depth - 1].e);
     return stack[0].e;
 }
 
 static duet_expr join_ordered(const joining *j, const duet_expr x[])
 {
     count_subtrees(j);
-    const duet_expr all = gather(j, own_subtrees(j, x), (duet_dtype)j->n->type);
-    duet_expr e = join_tree(j, all);
+    duet_expr e = prefers_blocks(j)
+                      ? join_blocks(j, x)
+                      : join_tree(j, gather_results(j, own_subtrees(j, x), (duet_dtype)j->n->type));
     if (j->n->op == OP_prod && dtype_kind((duet_dtype)j->n->type) == TYPE_FLOAT) e = not_fused(e, j->b->site);
     return shaped(j, e);
 }

@@ -10,14 +10,20 @@
  * NEAR     random numbers near 1
  * FEW      few different numbers, so many elements are equal
  * SPECIAL  zeros of both signs, infinities, NaN and few others
- * LARGE    in some places numbers whose squares overflow; not drawn by along_case */
-enum along_values { ANY, NEAR, FEW, SPECIAL, ALONG_VALUES, LARGE };
+ * These are not drawn by along_case:
+ * LARGE    in some places numbers whose squares overflow
+ * BIG      numbers whose sums overflow
+ * TINY     numbers whose squares underflow
+ * MINUS    -0 */
+enum along_values { ANY, NEAR, FEW, SPECIAL, ALONG_VALUES, LARGE, BIG, TINY, MINUS };
 
 static double along_value(rng *r, enum along_values of)
 {
     static const double special[] = { 0, -0.0, INFINITY, -INFINITY, NAN, 1, -1, 0.5 };
     if (of == SPECIAL) return special[rng_below(r, 8)];
     if (of == NEAR) return rng_real(r, 0.999, 1.001);
+    if (of == MINUS) return -0.0;
+    if (of == BIG || of == TINY) return rng_real(r, 1, 2);
     return of == FEW ? (double)rng_below(r, 5) - 2 : rng_real(r, -1e4, 1e4);
 }
 
@@ -35,6 +41,15 @@ typedef struct along {
 
 typedef duet_expr along_formula(duet_expr x, int axis);
 
+/* Numbers of this type whose squares overflow, whose sums do, and whose squares underflow. */
+static double along_scale(enum along_values of, duet_dtype type)
+{
+    const bool is_double = type == DUET_F64 || type == DUET_C128, is_f16 = type == DUET_F16;
+    if (of == LARGE) return is_f16 ? 1e4 : is_double ? 1e280 : 1e28;
+    if (of == BIG) return is_f16 ? 3e4 : is_double ? 8e307 : 1.6e38;
+    return of != TINY ? 1 : is_f16 ? 1e-4 : is_double ? 1e-180 : 1e-25;
+}
+
 static duet_matrix *along_operand(const along *t)
 {
     rng r = rng_new(t->seed);
@@ -42,11 +57,9 @@ static duet_matrix *along_operand(const along *t)
                 *m = duet_new_shape(t->type, t->rank, t->size);
     double *p = duet_overwrite(all);
     for (int64_t i = 0; p && i < duet_count(all); i++) p[i] = along_value(&r, t->values);
-    const double large = t->type == DUET_F16                           ? 1e4
-                         : t->type == DUET_F64 || t->type == DUET_C128 ? 1e280
-                                                                       : 1e28;
-    for (int64_t i = 0; p && t->values == LARGE && i < duet_count(all); i++)
-        if (i / 5000 % 3 == 1) p[i] *= large;
+    const double scale = along_scale(t->values, t->type);
+    for (int64_t i = 0; p && scale != 1 && i < duet_count(all); i++)
+        if (t->values != LARGE || i / 5000 % 3 == 1) p[i] *= scale;
     CHECK(m && p && duet_set(m, duet_cast(all, t->type)) == DUET_OK, "%s", duet_error());
     duet_free(&all);
     return m;

@@ -4,6 +4,7 @@
  *
  *     test_group [trials] [seed] */
 #include "group_along.h"
+#include "group_blocks.h"
 #include "group_cases.h"
 #include "group_files.h"
 #include "group_fused.h"
@@ -23,7 +24,11 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     duet_group *g = duet_group_local(ranks);
     char name[80];
     if (!CHECK(g != NULL, "%s", duet_error())) return;
-    for (int64_t i = 0; i < count; i++) run_case(g, seed + (uint64_t)i, i % 8 == 7);
+    for (int64_t i = 0; i < count; i++) {
+        *block_sums() = i % 16 == 7 ? BLOCKS_ALWAYS : BLOCKS_IF_FASTER;
+        run_case(g, seed + (uint64_t)i, i % 8 == 7);
+    }
+    *block_sums() = BLOCKS_IF_FASTER;
     snprintf(name, sizeof name, "random statements on %d %s", ranks, what);
     tap_point(name);
     for (int64_t i = 0; i < count; i++) {
@@ -38,6 +43,9 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     tap_point(name);
     all_along(g, seed);
     snprintf(name, sizeof name, "long operators along the split axis on %d %s", ranks, what);
+    tap_point(name);
+    all_blocks(g, count / 2, seed, !strcmp(what, "GPUs"));
+    snprintf(name, sizeof name, "reductions by blocks on %d %s", ranks, what);
     tap_point(name);
     lookups(g, seed, !strcmp(what, "GPUs"));
     snprintf(name, sizeof name, "take and einsum on %d %s", ranks, what);

@@ -1,5 +1,6 @@
 /* test_group_mpi.c - compares statements with matrices on a group of MPI processes, on the CPU, with those of
  * ordinary matrices. Every process checks its results; rank 0 reports. */
+#include "group_blocks.h"
 #include "group_files.h"
 #include "group_fused.h"
 #include "group_grid.h"
@@ -33,6 +34,8 @@ int main(int argc, char **argv)
         lookups(g, seed, false);
     }
     point(rank, "long operators along the split axis, take and einsum");
+    if (g) all_blocks(g, count / 8, seed, false);
+    point(rank, "reductions by blocks");
     for (int64_t i = 0; g && i < count; i++) run_fused(g, seed + (uint64_t)i);
     if (g) {
         fused_without_gathers(g, DUET_F32);
