@@ -218,28 +218,35 @@ def all_to_all(p, g, own):
     return exchange(p, g, own * (g.near - 1) / g.ranks, far, g.ranks - 1)
 
 
-# ---- sums in the canonical order, as src/group/reductions.c computes them ----
+# ---- sums in the canonical order, as src/group/reductions.c and block_sums.c compute them ----
 
 UNIT, FEW = 4096, MIB
+LONG = 64 * UNIT  # longer parts of matrices begin at multiples of UNIT
 # moved      bytes that boundaries between ranks move to whole blocks: the most that a rank sends or receives
 # messages   to or from how many ranks
-# total      subtrees of all ranks
+# total      partial sums of all ranks: of subtrees, or of blocks
 # most       of one rank
 # even       every rank has as many
 # gathers    every rank gets all elements instead of partial sums
 # turned     there are fewer blocks than ranks, and much to add: the ranks divide the results instead of the
 #            elements, and then send each other the results
 # bytes      the most that a rank sends
-Sum = namedtuple("Sum", "moved messages total most even gathers turned bytes")
+# blocks     partial sums are those of all blocks
+Sum = namedtuple("Sum", "moved messages total most even gathers turned bytes blocks", defaults=[False])
 
 
 def even_bounds(n, ranks):
     return [n // ranks * r + min(r, n % ranks) for r in range(ranks + 1)]
 
 
+def matrix_bounds(n, ranks):
+    bounds = even_bounds(n, ranks)
+    return [b // UNIT * UNIT for b in bounds[:-1]] + [n] if n // ranks >= LONG else bounds
+
+
 def block_bounds(n, ranks, unit):
     rows = UNIT // math.gcd(UNIT, unit)
-    moved = [min(n, (b + rows // 2) // rows * rows) for b in even_bounds(n, ranks)]
+    moved = [min(n, (b + rows // 2) // rows * rows) for b in matrix_bounds(n, ranks)]
     return moved[:-1] + [n]
 
 
@@ -278,7 +285,7 @@ def exact_sum(ranks, n, columns, unit=1, element=4):
         moved = rows * unit * (columns - least) * element
         sent = moved + math.ceil(columns / ranks) * element * (ranks - 1)
         return Sum(moved, ranks - 1, 0, 0, True, False, True, sent)
-    old, new = even_bounds(n, ranks), block_bounds(n, ranks, unit)
+    old, new = matrix_bounds(n, ranks), block_bounds(n, ranks, unit)
     moved, messages = 0, 0
     for r in range(ranks):
         kept = common(old, new, r, r)
@@ -298,6 +305,48 @@ def busy(old, new, ranks):
     for r in range(ranks):
         sizes.setdefault((old[r + 1] - old[r], new[r + 1] - new[r]), r)
     return sizes.values()
+
+
+# Estimates by which Duet chooses between subtrees and blocks on GPUs: seconds of a reduction of few elements,
+# and of a step that joins few sums
+REDUCTION, JOIN = 5e-6, 3e-6
+
+
+def shared_rate(p, ranks):
+    """Bytes a second that all ranks receive, if they receive the same; Duet's estimate."""
+    node = min(ranks, int(p["node_gpus"]))
+    return NEAR_RATE if node == ranks else min(NEAR_RATE, node * FAR_RATE)
+
+
+def join_steps(p, blocks):
+    steps = 1
+    while blocks > p["join_inputs"]:
+        blocks, steps = math.ceil(blocks / p["join_inputs"]), steps + 1
+    return steps
+
+
+def block_launches(p, blocks):
+    """Kernels that join the sums of blocks. If blocks are missing in a step before the last one, another kernel
+    copies the sums beside a padding. Those that write the padding run during the gather."""
+    steps = join_steps(p, blocks)
+    return steps + (blocks % p["join_inputs"] ** (steps - 1) > 0)
+
+
+def gpu_sum(p, ranks, n, columns, unit=1, element=4):
+    """exact_sum on GPUs: they gather the sums of all blocks if Duet expects that to be faster."""
+    s, row = exact_sum(ranks, n, columns, unit, element), columns * element
+    if p["pairs"] or ranks == 1 or s.gathers or s.turned:
+        return s
+    bounds = [math.ceil(b * unit / UNIT) for b in block_bounds(n, ranks, unit)]
+    by_subtrees = (s.most - 1) * REDUCTION + s.total / (p["join_inputs"] - 1) * JOIN
+    by_subtrees += all_gather_bytes(ranks, s.total * row) / shared_rate(p, ranks)
+    by_blocks = block_launches(p, bounds[-1]) * JOIN
+    by_blocks += all_gather_bytes(ranks, bounds[-1] * row) / shared_rate(p, ranks)
+    if by_blocks >= by_subtrees:
+        return s
+    counts = [b - a for a, b in zip(bounds, bounds[1:])]
+    return s._replace(total=bounds[-1], most=max(counts), even=len(set(counts)) == 1,
+                      bytes=s.moved + max(counts) * row * (ranks - 1), blocks=True)
 
 
 def exact_sum_seconds(p, m, g, s, columns, element=4):
@@ -323,7 +372,10 @@ def exact_sum_seconds(p, m, g, s, columns, element=4):
 
 def sum_launches(p, s):
     """A kernel for each further subtree of a rank, one that puts their sums together, and those that join the
-    sums of all ranks, each with join_inputs operands."""
+    sums of all ranks, each with join_inputs operands. The last rank may have one more block, an incomplete
+    one."""
+    if s.blocks:
+        return 1 + block_launches(p, s.total)
     return s.most - 1 + (s.most > 1) + math.ceil((s.total - 1) / (p["join_inputs"] - 1))
 
 
@@ -368,7 +420,7 @@ def saxpy(p, m, ranks, n):
 
 
 def sum_all(p, m, ranks, n):
-    g, s = ranks_of(p, ranks), exact_sum(ranks, n, 1)
+    g, s = ranks_of(p, ranks), gpu_sum(p, ranks, n, 1)
     seconds, calls = exact_sum_seconds(p, m, g, s, 1)
     moved = s.bytes if calls else 0
     return Step(seconds_of(m["sum"], n / ranks), seconds, 0, moved, 1, calls, 4 * n / ranks, seconds)
@@ -389,7 +441,7 @@ def training(p, m, ranks, batch, network, compute, memory):
     reduced = sum(all_reduce(p, g, w) for w in weights)
     ordered, moved, calls = 0.0, sum(all_reduce_bytes(ranks, w) for w in weights), len(weights)
     for columns, unit in [layer[1:] for layer in network.layers] + [(1, 10)]:
-        s = exact_sum(ranks, batch, columns, unit)
+        s = gpu_sum(p, ranks, batch, columns, unit)
         seconds, count = exact_sum_seconds(p, m, g, s, columns)
         ordered, moved, calls = ordered + seconds, moved + s.bytes, calls + count
     hidden = min(reduced, p["backward"] * compute)
@@ -455,9 +507,7 @@ def expected_seconds(p, rows, columns, all_of_it):
 
 def grid(p, ranks, all_of_it):
     """The rows and columns of the grid that Duet chooses for a product of square matrices; None: no grid."""
-    node = min(ranks, int(p["node_gpus"]))
-    shared = NEAR_RATE if node == ranks else min(NEAR_RATE, node * FAR_RATE)
-    by_rows = all_gather_bytes(ranks, all_of_it) / shared
+    by_rows = all_gather_bytes(ranks, all_of_it) / shared_rate(p, ranks)
     by_rows += (LATENCY + HOP * ranks) * row_panels(p, ranks, all_of_it)
     grids = [(rows, ranks // rows) for rows in range(2, ranks // 2 + 1) if ranks % rows == 0]
     best = min(grids, key=lambda of: expected_seconds(p, *of, all_of_it), default=None)

@@ -173,6 +173,18 @@ def test_sums():
            "with fewer blocks than ranks, the ranks divide the results")
 
 
+def test_blocks():
+    few, many = model.gpu_sum(p, 2, 10**9, 1), model.gpu_sum(p, 4096, 4096 * 10**9, 1)
+    report([few] if not few.blocks or few.moved or few.total != 244141 or few.bytes != 4 * 122071 else [],
+           "two GPUs gather the sums of all blocks of 10^9 elements")
+    report([] if model.sum_launches(p, few) == 1 + 1 + 5 else [model.sum_launches(p, few)],
+           "an incomplete block, the copy beside the padding, and five steps that join 16 sums each")
+    others = [many, model.gpu_sum(p, 8, 8 * 16384, 500), model.gpu_sum(p, 2, 10**9, 10**4),
+              model.gpu_sum(dict(p, pairs=True), 2, 10**9, 1)]
+    report([s for s in others if s.blocks],
+           "GPUs add subtrees if there are many blocks, one subtree on each rank, or many results")
+
+
 class Counts(ctypes.Structure):
     names = re.search(r"typedef struct duet_counts \{(.*?)\} duet_counts;",
                       (top / "include/duet/duet.h").read_text(), re.DOTALL).group(1)
@@ -339,6 +351,7 @@ test_grids()
 test_monotone()
 test_efficiency()
 test_sums()
+test_blocks()
 if library:
     test_library(library)
 test_program()
