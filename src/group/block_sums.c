@@ -47,13 +47,13 @@ static double gather_seconds(const joining *j, int64_t count)
     node all = { .type = j->n->type, .rank = 1, .size = { count } };
     for (int a = 0; a < j->result.rank; a++) all.size[0] *= j->result.size[a];
     const distribution from = { 0, j->counts }, to = replicated();
-    return move_seconds(j->b->p, &all, &from, &to);
+    return move_seconds(j->p, &all, &from, &to);
 }
 
 /* j->counts: of the subtrees. */
 static double seconds_by_subtrees(const joining *j)
 {
-    const int ranks = j->b->c->ranks;
+    const int ranks = j->p->g->ranks;
     int64_t most = 0;
     for (int r = 0; r < ranks; r++)
         if (j->counts[r + 1] - j->counts[r] > most) most = j->counts[r + 1] - j->counts[r];
@@ -68,13 +68,28 @@ static double seconds_by_blocks(const joining *j, int64_t blocks)
     return (join_steps(blocks) + copies) * JOIN_SECONDS + gather_seconds(j, blocks);
 }
 
+/* Are the reduced axes neighbours? If not, lines of the operand are copies of it. */
+static bool has_views_of_lines(const joining *j)
+{
+    bool began = false, ended = false;
+    for (int a = 0; a < j->x->rank; a++) {
+        const bool reduced = j->reduced >> a & 1;
+        if (j->x->size[a] == 1) continue;
+        if (reduced && ended) return false;
+        began |= reduced;
+        ended |= began && !reduced;
+    }
+    return true;
+}
+
 bool prefers_blocks(const joining *j)
 {
-    const planner *p = j->b->p;
+    const planner *p = j->p;
     const int64_t blocks = block_of(j, j->bounds[p->g->ranks]);
     if (j->result.rank + 2 > DUET_RANK_MAX || policy == BLOCKS_NEVER) return false;
     if (policy == BLOCKS_ALWAYS) return true;
-    return p->g->place == DUET_GPU && seconds_by_blocks(j, blocks) < seconds_by_subtrees(j);
+    return p->g->place == DUET_GPU && has_views_of_lines(j) &&
+           seconds_by_blocks(j, blocks) < seconds_by_subtrees(j);
 }
 
 /* ---- the blocks of a rank ---- */
@@ -152,14 +167,14 @@ static duet_expr join_runs(const joining *j, duet_expr e, int64_t count, int64_t
 /* The results of all blocks, with padding. */
 static duet_expr gather_padded(const joining *j, duet_expr own)
 {
-    const int64_t blocks = j->counts[j->b->c->ranks], more = padded(blocks) - blocks;
+    const int64_t blocks = j->counts[j->p->g->ranks], more = padded(blocks) - blocks;
     const duet_expr all = gather_results(j, own, (duet_dtype)j->n->type);
     return more ? duet_append_at(all, padding(j, more), 0, j->b->site) : all;
 }
 
 static duet_expr join_levels(const joining *j, duet_expr e)
 {
-    int64_t count = padded(j->counts[j->b->c->ranks]);
+    int64_t count = padded(j->counts[j->p->g->ranks]);
     for (; count > AT_ONCE; count /= AT_ONCE) e = join_runs(j, e, count, AT_ONCE);
     return join_runs(j, e, count, count);
 }
@@ -168,7 +183,7 @@ static duet_expr join_levels(const joining *j, duet_expr e)
 duet_expr join_blocks(const joining *j, const duet_expr x[])
 {
     const char *site = j->b->site;
-    for (int r = 0; r <= j->b->c->ranks; r++) j->counts[r] = block_of(j, j->bounds[r]);
+    for (int r = 0; r <= j->p->g->ranks; r++) j->counts[r] = block_of(j, j->bounds[r]);
     const duet_expr all = gather_padded(j, own_blocks(j, x));
     if (!dtype_is_complex((duet_dtype)j->n->type)) return join_levels(j, all);
     return duet_complex_at(join_levels(j, duet_real_at(all, site)), join_levels(j, duet_imag_at(all, site)),

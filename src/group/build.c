@@ -1,5 +1,5 @@
 /* build.c - builds the formulas of one rank. */
-#include "build.h"
+#include "buckets.h"
 #include "dtype.h"
 #include "operator_again.h"
 #include "split_matrix.h"
@@ -22,6 +22,7 @@ void build_end(builder *b)
         b->moved = m->next;
         free(m);
     }
+    buckets_free(b);
     planner_end(&b->own);
     free(b->view);
     free(b->value);
@@ -97,6 +98,16 @@ static moved_value *find_moved(const builder *b, uint32_t i, const distribution 
     return NULL;
 }
 
+duet_expr build_value(builder *b, uint32_t i)
+{
+    for (const waiting *w = b->waiting; w; w = w->next)
+        if (w->node == i) {
+            buckets_send(b);
+            break;
+        }
+    return b->value[i];
+}
+
 /* Every rank has all elements, and uses its part of them. */
 static duet_expr take_part(const builder *b, duet_expr e, const shape *whole, const distribution *to)
 {
@@ -121,12 +132,12 @@ static duet_expr in_distribution(builder *b, uint32_t i, const distribution *to,
 {
     const node *n = &b->p->nodes[i];
     const distribution *from = &b->p->of[i].at;
-    if (n->rank == 0 || distribution_equal(from, to, b->c->ranks)) return b->value[i];
+    if (n->rank == 0 || distribution_equal(from, to, b->c->ranks)) return build_value(b, i);
     i = b->p->of[i].same;
     const moved_value *before = find_moved(b, i, to, fused);
     if (before) return before->e;
     const shape whole = shape_of_node(n);
-    duet_expr e = b->value[i];
+    duet_expr e = build_value(b, i);
     if (fused && from->axis >= 0) e = build_again(b, i, to);
     else {
         const duet_dtype type = from->axis < 0 ? (duet_dtype)n->type : build_widened(b, i, &e);
@@ -213,17 +224,56 @@ static bool is_small_integer(duet_dtype type)
     return dtype_kind(type) == TYPE_BOOL || (dtype_is_integer(type) && dtypes[type].bytes < 4);
 }
 
+/* The type in which the terms of a sum are added. */
+static duet_dtype added_type(const node *n)
+{
+    if (is_small_integer((duet_dtype)n->type)) return DUET_I32;
+    return dtype_is_half((duet_dtype)n->type) && n->op != OP_LEAF ? DUET_F32 : (duet_dtype)n->type;
+}
+
+static bool sum_waits(const planner *p, uint32_t i)
+{
+    const node *n = &p->nodes[i];
+    return p->of[i].at.axis < 0 && bucket_takes(p, node_count(n) * (double)dtypes[added_type(n)].bytes);
+}
+
+/* Small integers are cast back. */
+static duet_expr sum_of_type(const builder *b, uint32_t i, duet_expr e)
+{
+    const duet_dtype type = (duet_dtype)b->p->nodes[i].type;
+    return is_small_integer(type) ? duet_cast_at(e, type, b->site) : e;
+}
+
+static duet_expr finish_sum(builder *b, const waiting *w) { return sum_of_type(b, w->node, w->of[0].all); }
+
 /* The sum of this term and those of the other ranks. */
 static duet_expr build_sum(builder *b, uint32_t i, duet_expr e)
 {
     const node *n = &b->p->nodes[i];
     const shape whole = shape_of_node(n);
     const distribution partial = replicated();
-    const bool is_small = is_small_integer((duet_dtype)n->type);
-    const duet_dtype type = is_small ? DUET_I32 : build_widened(b, i, &e);
-    if (is_small) e = duet_cast_at(e, type, b->site);
-    e = build_collective(b, COLLECTIVE_ADD, e, type, &whole, &partial, &b->p->of[i].at);
-    return is_small ? duet_cast_at(e, (duet_dtype)n->type, b->site) : e;
+    const duet_dtype type = added_type(n);
+    if (type != (duet_dtype)n->type) e = duet_cast_at(e, type, b->site);
+    if (!b->p->of[i].waits)
+        return sum_of_type(b, i,
+                           build_collective(b, COLLECTIVE_ADD, e, type, &whole, &partial, &b->p->of[i].at));
+    waiting *w = bucket_begin(b, i);
+    if (!w) return b->value[i];
+    w->of[w->count++] = (parcel){ .kind = COLLECTIVE_ADD, .type = type, .whole = whole, .own = e };
+    w->finish = finish_sum;
+    bucket_end(b, w);
+    return b->value[i];
+}
+
+bool build_find_waiting(planner *p)
+{
+    for (uint32_t i = 0; i < p->count; i++) {
+        spread *s = &p->of[i];
+        if (op_infos[p->nodes[i].op].kind == KIND_LEAF) continue;
+        if (s->how == ADDED) s->waits = sum_waits(p, i);
+        else if (s->how == JOINED && !plan_joined(p, i)) return false;
+    }
+    return true;
 }
 
 duet_expr build_local(builder *b, uint32_t i, const duet_expr x[])

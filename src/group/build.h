@@ -23,8 +23,10 @@ typedef struct builder {
     int sequence;       /* the number of collectives so far */
     duet_matrix **view; /* of parts, made for this statement */
     int views, capacity;
-    int64_t bytes;  /* that the collectives send from this rank */
-    duet_expr last; /* the latest collective */
+    int64_t bytes;           /* that the collectives send from this rank */
+    struct waiting *waiting; /* buckets.h: nodes whose values wait for an exchange, in order, */
+    double waiting_bytes;    /* and the bytes of their arrays that were not sent */
+    duet_expr last;          /* the latest collective */
     const char *site;
 } builder;
 
@@ -38,6 +40,13 @@ bool build_order(const planner *p, uint32_t *order);
 
 /* Sets b->value[i] from those of the operands. A failure is a failed formula. */
 duet_status build_node(builder *b, uint32_t i);
+
+/* This rank's part of the value of node i. If the value waits for an exchange, that is done first. */
+duet_expr build_value(builder *b, uint32_t i);
+
+/* Finds the nodes whose values wait for an exchange that they share, after the distributions are known. false: out
+ * of memory */
+bool build_find_waiting(planner *p);
 
 /* The value of node i in another distribution. */
 duet_expr build_moved(builder *b, uint32_t i, const distribution *to);
@@ -73,7 +82,7 @@ duet_expr build_range(const builder *b, duet_expr e, int axis, int64_t from, int
 /* A number that changes no sum of elements of this type, not even the sign of a zero. */
 duet_expr zero_of_sums(duet_dtype type, const char *site);
 
-/* reductions.c: the value of a node that is JOINED. */
+/* joining.c: the value of a node that is JOINED. */
 duet_expr build_joined(builder *b, uint32_t i, const duet_expr of[]);
 
 /* Frees m after the statement or, if that is recorded, with the recording. NULL: the text is set */

@@ -1,5 +1,6 @@
 /* build_order.c - the order in which a rank builds its formulas, which is that of the collective steps: those
- * whose operands are computed first come first. So elements are exchanged while others are computed. */
+ * whose operands are computed first come first. So elements are exchanged while others are computed. What
+ * needs the result of an exchange that several arrays share comes after all of these (buckets.h). */
 #include "build.h"
 #include <stdlib.h>
 
@@ -10,6 +11,7 @@ typedef struct ready_node {
     int64_t
         at; /* the operations until its value is there, if all that is independent runs at the same time */
     uint32_t node;
+    uint32_t waits; /* for so many shared exchanges, one after another */
 } ready_node;
 
 static int64_t times(int64_t a, int64_t b)
@@ -39,6 +41,7 @@ static int64_t operations(const planner *p, uint32_t i)
 static int compare(const void *a, const void *b)
 {
     const ready_node *x = a, *y = b;
+    if (x->waits != y->waits) return x->waits < y->waits ? -1 : 1;
     if (x->at != y->at) return x->at < y->at ? -1 : 1;
     return x->node < y->node ? -1 : x->node > y->node;
 }
@@ -49,12 +52,15 @@ bool build_order(const planner *p, uint32_t *order)
     if (!r) return false;
     for (uint32_t i = 0; i < p->count; i++) {
         int64_t at = 0;
+        uint32_t waits = 0;
         for (int k = 0; k < op_infos[p->nodes[i].op].arity; k++) {
-            const int64_t from = r[i - p->nodes[i].back[k]].at;
-            if (from > at) at = from;
+            const ready_node *x = &r[i - p->nodes[i].back[k]];
+            const uint32_t after = x->waits + p->of[x->node].waits;
+            if (x->at > at) at = x->at;
+            if (after > waits) waits = after;
         }
         at += operations(p, i);
-        r[i] = (ready_node){ at < MOST ? at : MOST, i };
+        r[i] = (ready_node){ at < MOST ? at : MOST, i, waits };
     }
     qsort(r, p->count, sizeof *r, compare);
     for (uint32_t i = 0; i < p->count; i++) order[i] = r[i].node;

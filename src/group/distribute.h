@@ -34,6 +34,8 @@ typedef struct spread {
     bool product;  /* may it be x*y, so that an addition of it is fused (fused_products.c)? */
     bool fused;    /* may an addition fuse it? */
     bool again;    /* such an addition needs it in another distribution */
+    bool waits;    /* for an exchange that it shares with others (buckets.h) */
+    bool blocks;   /* of a node that is JOINED: block_sums.c */
 } spread;
 
 /* A formula and how it is distributed. */
@@ -91,6 +93,9 @@ void find_fused(planner *p);
 
 /* May an addition fuse operand k of node i? Then the ranks must not exchange its value. */
 bool is_fused(const planner *p, uint32_t i, int k);
+
+/* joining.c: sets p->of[i].blocks and .waits of a node that is JOINED. false: out of memory */
+bool plan_joined(planner *p, uint32_t i);
 
 /* reductions.c: a reduction along the axis along which its operands are split. */
 bool distribute_reduction(planner *p, uint32_t i, int axis);

@@ -169,7 +169,7 @@ static duet_expr view_operand(builder *b, uint32_t i, uint32_t m, int k, const d
     const node *n = &b->p->nodes[i];
     const spread *s = &b->p->of[i];
     const shape whole = shape_of_node(n);
-    if (operand_node(b->p, m, k)->rank == 0) return b->value[m - b->p->nodes[m].back[k]];
+    if (operand_node(b->p, m, k)->rank == 0) return build_value(b, m - b->p->nodes[m].back[k]);
     if (i == m) return operand_as_large(b, m, k, to);
     duet_expr e = view_operand(b, i - n->back[0], m, k, &s->need[0]);
     e = build_local(b, i, &e);

@@ -284,7 +284,7 @@ static duet_status prepare(group_run_of *r, node *nodes, uint32_t count)
     }
     TRY(distribute_nodes(r));
     place_sums(r);
-    if (!build_order(&r->p, r->order))
+    if (!build_find_waiting(&r->p) || !build_order(&r->p, r->order))
         return fail(DUET_NO_MEMORY, "no memory for a formula of %u nodes", count);
     return DUET_OK;
 }

@@ -3,13 +3,16 @@
 #define JOINING_H
 
 #include "build.h"
+#include "dtype.h"
 #include "reduce_order.h"
 #include <math.h>
 
 /* One reduction, on one rank. */
 typedef struct joining {
-    builder *b;
+    const planner *p;
+    builder *b; /* NULL while the planner decides */
     const node *n, *x;
+    bool blocks; /* the ranks exchange the results of all blocks: block_sums.c */
     int axis, arity;
     uint32_t reduced;
     int64_t unit;
@@ -17,6 +20,34 @@ typedef struct joining {
     int64_t *counts; /* bounds of the partial results: rank r has counts[r] to counts[r + 1] - 1 */
     shape result;    /* of the reduction, without the reduced axes */
 } joining;
+
+static inline bool is_place(enum op op) { return op == OP_argmin || op == OP_argmax; }
+static inline bool chooses(enum op op)
+{
+    return op == OP_min || op == OP_max || op == OP_any || op == OP_all;
+}
+
+static inline bool is_sum(enum op op) { return op == OP_sum || op == OP_prod || op == OP_dot; }
+
+/* Is the result independent of the order? */
+static inline bool is_free(const node *n, const node *x)
+{
+    const bool exact = dtype_kind((duet_dtype)x->type) < TYPE_FLOAT;
+    return chooses((enum op)n->op) || (exact && is_sum((enum op)n->op));
+}
+
+/* mean and norm are computed from sums, and var from several numbers that are joined in the same order.
+ * Those of scaled elements are used if the plain sum overflows or, for norm, underflows. */
+static inline bool is_made_of_sums(enum op op) { return op == OP_mean || op == OP_norm || op == OP_var; }
+
+/* The number of reduced elements for one index of the split axis. */
+static inline int64_t unit_of(const node *x, uint32_t reduced, int axis)
+{
+    int64_t n = 1;
+    for (int a = axis + 1; a < x->rank; a++)
+        if (reduced >> a & 1) n *= x->size[a];
+    return n;
+}
 
 /* The factors of core/reduce_order.h. */
 typedef struct scales {

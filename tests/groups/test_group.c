@@ -5,6 +5,7 @@
  *     test_group [trials] [seed] */
 #include "group_along.h"
 #include "group_blocks.h"
+#include "group_buckets.h"
 #include "group_cases.h"
 #include "group_files.h"
 #include "group_fused.h"
@@ -55,6 +56,10 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     fused_without_gathers(g, DUET_I32);
     fused_deeply(g);
     snprintf(name, sizeof name, "sums of products on %d %s", ranks, what);
+    tap_point(name);
+    for (int64_t i = 0; i < count; i++) run_buckets(g, seed + (uint64_t)i);
+    buckets_exchange_once(g);
+    snprintf(name, sizeof name, "sums that share an exchange on %d %s", ranks, what);
     tap_point(name);
     for (int64_t i = 0; i < count; i++) run_grid(g, seed + (uint64_t)i);
     snprintf(name, sizeof name, "products in blocks on %d %s", ranks, what);
