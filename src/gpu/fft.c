@@ -3,6 +3,7 @@
  * gives its own workspace to the plan, so a plan needs none between runs. */
 #include "dtype.h"
 #include "fft_passes.h"
+#include "min_max.h"
 #include "scratch.h"
 #include "step_kinds.h"
 #include <stdlib.h>
@@ -189,14 +190,6 @@ static duet_status call(const vendor *v, const pass *p, bool inverse, char *in, 
     }
 }
 
-static size_t element(const pass *p, bool out)
-{
-    const cufftType t = (cufftType)p->key.type;
-    const size_t each = t == CUFFT_Z2Z || t == CUFFT_D2Z || t == CUFFT_Z2D ? 8 : 4;
-    const bool real = out ? t == CUFFT_C2R || t == CUFFT_Z2D : t == CUFFT_R2C || t == CUFFT_D2Z;
-    return real ? each : 2 * each;
-}
-
 /* The caller holds `calling`. */
 static duet_status call_all(const pass *p, bool inverse, char *in, char *out, void *work, queue *q)
 {
@@ -205,68 +198,116 @@ static duet_status call_all(const pass *p, bool inverse, char *in, char *out, vo
     TRY(FFT(v, cufftSetStream, plan->handle, gpu_queue_cuda_stream(q)));
     if (plan->workspace_bytes) TRY(FFT(v, cufftSetWorkArea, plan->handle, work));
     for (int64_t i = 0; i < p->loops; i++) {
-        TRY(call(v, p, inverse, in + (size_t)(i * p->in_step) * element(p, false),
-                 out + (size_t)(i * p->out_step) * element(p, true)));
+        TRY(call(v, p, inverse, in + (size_t)(i * p->in_step) * fft_element_bytes(p, false),
+                 out + (size_t)(i * p->out_step) * fft_element_bytes(p, true)));
         COUNT(launches);
     }
     return DUET_OK;
 }
 
-static duet_status run_densely(const pass *p, bool inverse, void *in, void *out, running *r)
+/* Gives *work to the plan of a pass, which is opened first if its card was lost. */
+static duet_status take_workspace(const pass *p, running *r, void **work)
 {
     fft_plan *plan = p->plan->thing;
-    void *work = NULL;
+    *work = NULL;
     if (unlikely(plan->closed)) TRY(reopen(&p->key, plan));
     const size_t bytes = plan->workspace_bytes;
-    if (bytes) TRY(scratch_acquire(r->q->device, bytes, r->q->index, &work));
+    if (!bytes) return DUET_OK;
+    return scratch_acquire(r->q->device, bytes, r->q->index, work);
+}
+
+static duet_status execute(const pass *p, bool inverse, void *in, void *out, void *work, running *r)
+{
     r->wrote |= is_result(r, out);
     pthread_mutex_lock(&calling);
     const duet_status s = call_all(p, inverse, in, out, work, r->q);
     pthread_mutex_unlock(&calling);
     gpu_queue_wrote_anything(r->q);
+    return s;
+}
+
+static duet_status run_directly(const pass *p, bool inverse, void *in, void *out, running *r)
+{
+    void *work;
+    TRY(take_workspace(p, r, &work));
+    const duet_status s = execute(p, inverse, in, out, work, r);
     gpu_give(work, r->q);
     return s;
 }
 
-/* Sets *array to the layout of the input or output of a pass as it is in the array, and *apart to the
- * layout of a copy in which the elements of each transform are contiguous. */
-static void group_layouts(const pass *p, bool out, layout *array, layout *apart)
+/* ---- passes in slabs ---- */
+
+/* The groups of a slab: outer x inner of them from the indices first_outer, first_inner. */
+typedef struct slab {
+    int64_t first_outer, first_inner, outer, inner;
+} slab;
+
+/* The scratch memory of all slabs of a pass. */
+typedef struct slab_memory {
+    char *in, *out; /* equal if the plan runs in place */
+    void *work;
+} slab_memory;
+
+/* Sets *array to the layout of a slab in the input or output of a pass, and *dense to its layout in
+ * scratch memory. Returns the slab's offset in the array, in bytes. */
+static size_t slab_layouts(const pass *p, const slab *s, bool out, layout *array, layout *dense)
 {
-    const int64_t group = out ? p->out_group : p->in_group, size[3] = { p->outer, p->inner, group };
+    const int64_t group = out ? p->out_group : p->in_group, size[3] = { s->outer, s->inner, group };
     const duet_dtype types[] = { [4] = DUET_F32, [8] = DUET_C64, [16] = DUET_C128 };
-    duet_dtype type = types[element(p, out)];
+    const size_t each = fft_element_bytes(p, out);
     const cufftType t = (cufftType)p->key.type;
-    if (element(p, out) == 8 && (out ? t == CUFFT_Z2D : t == CUFFT_D2Z)) type = DUET_F64;
-    layout_dense(apart, type, 3, size);
-    *array = *apart;
-    array->stride[0] = group * p->inner;
+    duet_dtype type = types[each];
+    if (each == 8 && (out ? t == CUFFT_Z2D : t == CUFFT_D2Z)) type = DUET_F64;
+    layout_dense(dense, type, 3, size);
+    *array = *dense;
+    array->stride[0] = out ? p->out_step : p->in_step;
     array->stride[1] = 1;
     array->stride[2] = p->inner;
+    return (size_t)(s->first_outer * array->stride[0] + s->first_inner) * each;
 }
 
-static duet_status run_there(const fourier_ops *b, const pass *p, bool inverse, void *in, void *out,
-                             char *there, char *result, running *r)
+static duet_status run_slab(const fourier_ops *b, const pass *p, const slab *s, bool inverse, char *in,
+                            char *out, const slab_memory *m)
 {
-    layout array, apart;
-    group_layouts(p, false, &array, &apart);
-    TRY(fourier_move(b, there, &apart, in, &array));
-    TRY(run_densely(p, inverse, there, result, r));
-    group_layouts(p, true, &array, &apart);
-    return fourier_move(b, out, &array, result, &apart);
+    layout array, dense;
+    size_t offset = slab_layouts(p, s, false, &array, &dense);
+    TRY(fourier_move(b, m->in, &dense, in + offset, &array));
+    TRY(execute(p, inverse, m->in, m->out, m->work, b->with));
+    offset = slab_layouts(p, s, true, &array, &dense);
+    return fourier_move(b, out + offset, &array, m->out, &dense);
 }
 
-static duet_status run_apart(const fourier_ops *b, const pass *p, bool inverse, void *in, void *out,
-                             running *r)
+/* Slabs have no element in common, so `out` may equal `in`. */
+static duet_status run_slabs(const fourier_ops *b, const pass *p, bool inverse, char *in, char *out,
+                             const slab_memory *m)
 {
-    const size_t groups = (size_t)(p->outer * p->inner), line = 511;
-    const size_t before = (groups * (size_t)p->in_group * element(p, false) + line) & ~line;
-    const bool in_place = p->key.type == CUFFT_C2C || p->key.type == CUFFT_Z2Z;
-    const size_t after = in_place ? 0 : groups * (size_t)p->out_group * element(p, true);
-    void *there;
-    TRY(scratch_acquire(r->q->device, before + after, r->q->index, &there));
-    const duet_status s =
-        run_there(b, p, inverse, in, out, there, in_place ? there : (char *)there + before, r);
-    gpu_give(there, r->q);
+    slab s;
+    for (s.first_outer = 0; s.first_outer < p->outer; s.first_outer += p->slab_outer) {
+        s.outer = smaller(p->slab_outer, p->outer - s.first_outer);
+        for (s.first_inner = 0; s.first_inner < p->inner; s.first_inner += p->slab_inner) {
+            s.inner = smaller(p->slab_inner, p->inner - s.first_inner);
+            TRY(run_slab(b, p, &s, inverse, in, out, m));
+        }
+    }
+    return DUET_OK;
+}
+
+/* All scratch memory is taken before the first write to the output. */
+static duet_status run_in_slabs(const fourier_ops *b, const pass *p, bool inverse, void *in, void *out,
+                                running *r)
+{
+    const size_t groups = (size_t)p->key.batch, line = 511;
+    const size_t before = (groups * (size_t)p->in_group * fft_element_bytes(p, false) + line) & ~line;
+    const size_t after = fft_is_complex(p) ? 0 : groups * (size_t)p->out_group * fft_element_bytes(p, true);
+    void *block;
+    TRY(scratch_acquire(r->q->device, before + after, r->q->index, &block));
+    slab_memory m = { .in = block, .out = (char *)block + (after ? before : 0) };
+    duet_status s = take_workspace(p, r, &m.work);
+    if (s == DUET_OK) {
+        s = run_slabs(b, p, inverse, in, out, &m);
+        gpu_give(m.work, r->q);
+    }
+    gpu_give(block, r->q);
     return s;
 }
 
@@ -274,8 +315,8 @@ static duet_status run_pass(const fourier_ops *b, const chain *c, int i, void *i
 {
     const pass *p = &c->pass[i];
     const bool inverse = c->t.kind == FOURIER_INVERSE || c->t.kind == FOURIER_REAL_INVERSE;
-    if (p->apart) return run_apart(b, p, inverse, in, out, b->with);
-    return run_densely(p, inverse, in, out, b->with);
+    if (p->in_slabs) return run_in_slabs(b, p, inverse, in, out, b->with);
+    return run_directly(p, inverse, in, out, b->with);
 }
 
 static duet_status copy(const fourier_ops *b, const transform *t, void *to, const void *from)

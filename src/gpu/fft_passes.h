@@ -16,13 +16,18 @@ typedef struct plan_key {
 } plan_key;
 
 /* A pass transforms groups of in_group elements into groups of out_group elements. There are `outer`
- * groups before the transformed axes and `inner` ones after them. The plan is called `loops` times,
- * with addresses in_step and out_step elements further each time. */
+ * groups before the transformed axes and `inner` ones after them. in_step and out_step are the
+ * distances, in elements, between neighbours among the `outer` groups.
+ *
+ * If in_slabs is false, the plan is called `loops` times, with addresses in_step and out_step elements
+ * further each time. Otherwise slabs of slab_outer x slab_inner groups are copied to be contiguous, the
+ * plan transforms one slab, and the results are copied to the output. */
 typedef struct pass {
     plan_key key;
-    bool apart; /* a plan cannot loop over `outer` and `inner`: groups are copied to be contiguous */
+    bool in_slabs;
     int64_t outer, inner, in_group, out_group;
     int64_t loops, in_step, out_step;
+    int64_t slab_outer, slab_inner;
     lru_item *plan;
 } pass;
 
@@ -34,5 +39,8 @@ typedef struct chain {
 } chain;
 
 void fft_chain_make(chain *c, const transform *t);
+
+size_t fft_element_bytes(const pass *p, bool out);
+bool fft_is_complex(const pass *p); /* the input and the output; only then the plan may run in place */
 
 #endif

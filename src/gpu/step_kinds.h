@@ -106,6 +106,19 @@ void gpu_fourier_trim(void);          /* frees plans that no step uses */
 void gpu_fourier_close(int device);   /* after the loss of a card: closes all its plans */
 void gpu_fourier_limit(size_t bytes); /* for tests: the limit of the plans that no step uses */
 
+/* When the transforms of a pass, whose elements are `inner` elements apart, are copied to be contiguous,
+ * and how many at once (fft_passes.c). For tests and measurements: the plans of steps made later follow
+ * *s, which must stay valid; NULL restores the defaults. No other thread may run a transform
+ * meanwhile. */
+typedef struct fourier_slabs {
+    size_t pass_bytes; /* of the input and the output of a pass: a strided plan transforms smaller ones */
+    size_t slab_bytes; /* limit of the copies, except that `columns` columns are copied at least */
+    int64_t columns;   /* with fewer columns, plans are strided; the width of a slab is a multiple */
+    int64_t length;    /* plans of shorter transforms are strided, and those of larger elements: */
+    size_t element;    /* bytes */
+} fourier_slabs;
+void gpu_fourier_slabs(const fourier_slabs *s);
+
 /* Products with sparse matrices, and systems. The host waits for the GPU if a system is checked. */
 duet_status gpu_sparse(const step *s, const frame *f, queue *q);
 const char *gpu_sparse_algorithm(const step *s);

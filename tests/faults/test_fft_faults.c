@@ -23,23 +23,26 @@ static bool make(scene *s)
     return fill(s->x, 1) && fill(s->z, 9) && fill(s->k, 2) && fill(s->t, 3) && fill(s->v, 9);
 }
 
-/* An inverse transform of ones is 1, 0, 0, ...; before, all parts are 9. */
-static void invert(const scene *s)
+/* An inverse transform of ones is 1, 0, 0, ...; along the first axis alone, this is each of the six
+ * columns. Before, all parts are 9. */
+static void invert(const scene *s, bool columns)
 {
     float *p = duet_overwrite(s->c);
     for (int i = 0; p && i < 48; i++) p[i] = 9;
     if (!p && ++met.refused) return;
-    const bool well = went(duet_set(s->c, duet_ifftn(duet_cast(s->x, DUET_C64))));
+    const duet_expr x = duet_cast(s->x, DUET_C64);
+    const bool well = went(duet_set(s->c, columns ? duet_ifft(x, 0, 0) : duet_ifftn(x)));
     const float *q = duet_read(s->c);
     if (!q && met.allocation && strstr(duet_error(), "lost")) wrong("elements are lost for lack of memory");
     for (int i = 0; q && i < 48; i++) {
-        const float want = !well ? 9 : i ? 0 : 1;
+        const bool is_one = i % 2 == 0 && i < (columns ? 12 : 1);
+        const float want = !well ? 9 : is_one;
         if (!(fabsf(q[i] - want) <= 1e-6F)) wrong("an element of an inverse transform");
     }
 }
 
 /* Forward and inverse transforms of a matrix, along the middle axis of three, with a complex
- * operand; a convolution with a number; a shift. */
+ * operand, along the first axis; a convolution with a number; a shift. */
 static void turn(const scene *s)
 {
     bool well = went(duet_set(s->z, duet_round(duet_irfftn(duet_rfftn(s->x)))));
@@ -58,7 +61,8 @@ static void turn(const scene *s)
     well = went(duet_set(s->z, duet_fftshift(s->x)));
     holds(s->z, well, 9, 1);
     holds(s->x, true, 1, 1);
-    invert(s);
+    invert(s, false);
+    invert(s, true);
 }
 
 static void *play(void *arg)
@@ -82,6 +86,11 @@ int main(void)
     fft_limit(0);
     test(false, "calls of CUDA and cuFFT");
     test(true, "allocations");
+    const fourier_slabs small = { .slab_bytes = 128, .columns = 2, .element = 16 };
+    gpu_fourier_slabs(&small);
+    test(false, "calls of CUDA and cuFFT, for slabs");
+    test(true, "allocations, for slabs");
+    gpu_fourier_slabs(NULL);
     leave_the_choice();
     test(false, "calls of CUDA and cuFFT, where the place is free");
     place = DUET_CPU;
