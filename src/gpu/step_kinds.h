@@ -133,6 +133,8 @@ duet_status gpu_collective(const step *s, const frame *f, queue *q);
 double gpu_collective_cost(const step *s, const costs *c);
 const char *gpu_collective_algorithm(const step *s);
 size_t gpu_collective_scratch(const step *s);
+/* For tests: what stays on the rank is copied during the exchange if it has so many bytes. */
+void gpu_collective_beside(size_t bytes);
 
 /* Linear algebra of dense matrices. The steps wait for the GPU. */
 const char *gpu_linear_unsupported(const step *s);
