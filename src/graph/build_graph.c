@@ -210,6 +210,7 @@ static duet_status graph_status(graph *g, const formula *f)
 static void finish_graph(graph *g, const dest_info *dest)
 {
     fold_products(g);
+    fold_transforms(g);
     remove_barriers(g);
     for (int i = 0; i < g->roots; i++)
         if (dest[i].overwritten) g->root[i] = -1;

@@ -1,6 +1,6 @@
 /* canonicalize.c - builds the values of a graph and rewrites them to canonical form. Equal values
  * are stored once, numbers come first, and a product that is added becomes an FMA. Every rewrite is
- * exact.
+ * exact, except those of operators that libraries compute (fold_gemm.c, fold_fourier.c).
  * build_graph.c reads a formula with these functions; fold_gemm.c moves factors and addends into
  * matrix products. */
 #include "canonicalize.h"

@@ -65,4 +65,7 @@ void trim_padding(const graph *g, value *v); /* of a convolution: at the end, no
 /* fold_gemm.c: fold factors and addends into matrix products. */
 void fold_products(graph *g);
 
+/* fold_fourier.c: make one transform of two along different axes. */
+void fold_transforms(graph *g);
+
 #endif

@@ -72,9 +72,10 @@ typedef struct graph {
     bool failed; /* out of memory while it was built */
 } graph;
 
-/* Build the canonical form of statements: exact rewrites only, and FMA placed for each formula by
- * itself; see docs/semantics.md. earlier[i]: if node i is a matrix that an earlier statement sets,
- * the index of that statement; else -1. earlier may be NULL. The layouts of destinations may change. */
+/* Build the canonical form of statements: exact rewrites only (those of libraries' operators are within their
+ * error bounds), and FMA placed for each formula by itself; see docs/semantics.md. earlier[i]: if node i is a
+ * matrix that an earlier statement sets, the index of that statement; else -1. earlier may be NULL. The
+ * layouts of destinations may change. */
 duet_status graph_make(graph *g, const formula *f, int dests, dest_info *dest, const int *earlier);
 
 /* Build the canonical form of a pattern of fused.def: one root, without a destination. */

@@ -292,6 +292,96 @@ static void bad(void)
     tap_point("invalid arguments");
 }
 
+/* The steps of the plan that are transforms. */
+static int transform_steps(duet_matrix *to, duet_expr e)
+{
+    char text[4000] = "";
+    int n = 0;
+    FILE *out = fmemopen(text, sizeof text, "w");
+    CHECK(duet_explain(out, to, e) == DUET_OK && duet_drop(e) == DUET_OK, "%s", duet_error());
+    fclose(out);
+    for (const char *p = text; (p = strstr(p, ". fftn;")); p++) n++;
+    return n;
+}
+
+/* The transform of a transform along the other axis. `apart`: the first one is stored. */
+static duet_expr nested(const duet_matrix *x, int kind, bool apart)
+{
+    const int64_t n = duet_size(x, 1);
+    duet_expr e = DUET((duet_matrix *)x);
+    if (kind == 0) e = duet_fft(e, n + 3, 1);
+    else if (kind == 1) e = duet_ifft(e, 0, 1);
+    else if (kind == 2) e = duet_rfft(duet_real(e), 0, 1);
+    else e = duet_ifft(e, 0, 0);
+    if (apart) e = duet_checkpoint(e);
+    if (kind == 0) return duet_fft(e, 7, 0); /* shorter */
+    if (kind == 1) return duet_ifft(e, 0, 0);
+    return kind == 2 ? duet_fft(e, 0, 0) : duet_complex(duet_irfft(e, 2 * n - 2, 1), 0);
+}
+
+static void check_nested(duet_matrix *x, int kind)
+{
+    duet_matrix *y = duet_eval(nested(x, kind, false)), *z = duet_eval(nested(x, kind, true));
+    array want = array_of(z);
+    const real rounding = duet_type(x) == DUET_C64 ? 0x1p-24L : 0x1p-53L;
+    compare("nested transforms", y, &want, 100 * rounding * norm(&want));
+    CHECK(transform_steps(y, nested(x, kind, false)) == 1, "kind %d: not one step", kind);
+    CHECK(transform_steps(z, nested(x, kind, true)) == 2, "kind %d: not two steps", kind);
+    array_free(&want);
+    duet_free(&y);
+    duet_free(&z);
+}
+
+/* With a gap between the axes, and three transforms. */
+static void nested_deeply(void)
+{
+    duet_matrix *x = duet_new(DUET_C128, 6, 5, 7), *y = duet_new(DUET_C128, 6, 5, 7);
+    fill(x);
+    array want = { 0 };
+    for (int three = 0; three < 2; three++) {
+        duet_expr e = duet_checkpoint(duet_fft(duet_checkpoint(duet_fft(x, 0, 2)), 0, 0));
+        CHECK(duet_set(y, three ? duet_fft(e, 0, 1) : e) == DUET_OK, "%s", duet_error());
+        want = array_of(y);
+        e = duet_fft(duet_fft(x, 0, 2), 0, 0);
+        CHECK(transform_steps(y, three ? duet_fft(e, 0, 1) : e) == 1, "%d transforms", 2 + three);
+        e = duet_fft(duet_fft(x, 0, 2), 0, 0);
+        CHECK(duet_set(y, three ? duet_fft(e, 0, 1) : e) == DUET_OK, "%s", duet_error());
+        compare("nested deeply", y, &want, 100 * 0x1p-53L * norm(&want));
+        array_free(&want);
+    }
+    duet_free(&x);
+    duet_free(&y);
+}
+
+/* Two transforms along different axes are one step, unless the first one is also used by others, or the second
+ * one pads. */
+static void nested_transforms(duet_place p)
+{
+    DUET_ON(p)
+    {
+        for (int wide = 0; wide < 2; wide++) {
+            duet_matrix *x = duet_new(wide ? DUET_C128 : DUET_C64, 12, 10);
+            fill(x);
+            for (int kind = 0; kind < 4; kind++) check_nested(x, kind);
+            duet_free(&x);
+        }
+        nested_deeply();
+        duet_matrix *x = duet_new(DUET_C64, 12, 10), *y = duet_new(DUET_C64, 12, 10),
+                    *longer = duet_new(DUET_C64, 20, 10);
+        fill(x);
+        const duet_expr rows = duet_fft(x, 0, 1);
+        CHECK(transform_steps(y, duet_add(rows, duet_fft(rows, 0, 0))) == 2,
+              "a shared transform is computed twice");
+        CHECK(transform_steps(y, duet_fft(duet_fft(x, 0, 0), 0, 0)) == 2, "two transforms along one axis");
+        CHECK(transform_steps(y, duet_ifft(duet_fft(x, 0, 1), 0, 0)) == 2, "different transforms");
+        CHECK(transform_steps(longer, duet_fft(duet_fft(x, 0, 1), 20, 0)) == 2, "a transform that pads");
+        duet_free(&x);
+        duet_free(&y);
+        duet_free(&longer);
+    }
+    tap_point("nested transforms");
+}
+
 static void explained(void)
 {
     duet_matrix *x = duet_new(DUET_F32, 4, 6), *y = duet_new(DUET_C64, 4, 4), *z = duet_new(DUET_F32, 6, 6);
@@ -399,6 +489,7 @@ int main(void)
         plans(place[p]);
         recorded(place[p]);
         threads(place[p]);
+        nested_transforms(place[p]);
     }
     if (place[0] == DUET_CPU) {
         pushed_out(DUET_CPU);
