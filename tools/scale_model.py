@@ -44,8 +44,10 @@ ASSUMED = {
     "protocol_rate": ([0.25, 0.92, 1], "", "share of the rate; NCCL, src/graph/tuning.cc"),
     "tree_rate": (0.92, "", "share of the rate of a ring; NCCL, src/graph/tuning.cc"),
     "message": (1e-6, "s", "assumed: for each other rank in an exchange by ncclSend and ncclRecv"),
-    "call": (20e-6, "s", "host time of a call of NCCL outside of a CUDA graph: src/gpu/link.c"),
+    "call": (60e-6, "s", "host time of a call of NCCL outside of a CUDA graph; measured on an H200"),
     "statement": (10e-6, "s", "assumed: host time of a statement; 5.5 us on one GPU (h200-calls.json)"),
+    "gradient": (170e-6, "s", "more host time of a statement that computes a gradient; training with 8192 images on "
+                              "each of two GPUs by statements (h200-distributed-2.json)"),
     "agree_near": (1e-6, "s", "assumed: a round of communicator_agree between threads of a process"),
     "agree_far": (3e-6, "s", "assumed: such a round between processes, by MPI"),
     "join_inputs": (16, "", "operands of an element-wise step: PROGRAM_INPUTS in src/core/program.h"),
@@ -67,7 +69,7 @@ def read_json(path):
 def parameters(links=None, options=None):
     """Returns {name: value}. links: measured values, by name. Texts in it, such as a date, are ignored."""
     p = {name: row[0] for name, row in ASSUMED.items()}
-    p.update(overlap=0.0, graph=False, pairs=False)
+    p.update(overlap=0.0, graph=None, pairs=False)  # graph None: as the case is
     for rate, (nominal, efficiency) in REPLACED.items():
         p[rate] = p[nominal] * p[efficiency]
     measured = {name: value for name, value in (links or {}).items() if not isinstance(value, str)}
@@ -412,7 +414,10 @@ CNN.layers = [(16 * 27, 16, 32 * 32), (32 * 144, 32, 16 * 16), (2048 * 1000, 100
 # statements, calls        of Duet, and of NCCL
 # memory                   bytes on each GPU
 # sums                     seconds of communication that sums in the canonical order take
-Step = namedtuple("Step", "compute communication hidden moved statements calls memory sums", defaults=[0.0])
+# recorded                 a step is a recording; then host does not count
+# host                     more seconds of the host for the statements
+Step = namedtuple("Step", "compute communication hidden moved statements calls memory sums recorded host",
+                  defaults=[0.0, False, 0.0])
 
 
 def saxpy(p, m, ranks, n):
@@ -432,20 +437,63 @@ def forward(p, m, ranks, batch):
     return Step(seconds_of(m["forward"], DENSE.forward(own)), 0, 0, 0, 1, 0, memory)
 
 
+BUCKET = 4 * MIB  # arrays of up to so many bytes share a collective step, until they have as many together
+
+
+def buckets(sizes):
+    """The arrays that share steps: lists of bytes."""
+    found, waiting = [[size] for size in sizes if size > BUCKET], []
+    for size in sizes:
+        if size <= BUCKET:
+            waiting.append(size)
+            if sum(waiting) >= BUCKET:
+                found, waiting = found + [waiting], []
+    return found + [waiting] * bool(waiting)
+
+
+def added_together(p, m, g, sizes):
+    """Arrays that share a step are copied into one array, and out of it."""
+    copies = 2 * (m["launch"] + 2 * sum(sizes) / m["copy"]) if len(sizes) > 1 else 0
+    return all_reduce(p, g, sum(sizes)) + copies
+
+
+def may_wait(p, s, columns):
+    return not (p["pairs"] or s.gathers or s.turned or s.blocks) and 4 * s.total * columns <= BUCKET
+
+
+def sums_together(p, m, g, sums):
+    """sums: (Sum, columns). Returns (seconds, calls of NCCL)."""
+    seconds, calls, waiting = 0.0, 0, [x for x in sums if may_wait(p, *x)]
+    for s, columns in sums:
+        if (s, columns) not in waiting:
+            more, count = exact_sum_seconds(p, m, g, s, columns)
+            seconds, calls = seconds + more, calls + count
+    if not waiting:
+        return seconds, calls
+    for s, _ in waiting:
+        near, far = (s.moved, 0) if g.nodes == 1 else (0, s.moved)
+        seconds += exchange(p, g, near, far, s.messages) + sum_launches(p, s) * m["launch"]
+        calls += s.moved > 0
+    gathered = sum(4 * s.total * columns for s, columns in waiting)
+    even = all(s.even for s, _ in waiting)
+    return seconds + (all_gather(p, g, gathered) if even else all_to_all(p, g, gathered)), calls + 1
+
+
 def training(p, m, ranks, batch, network, compute, memory):
     """The gradients of weights are added by all-reduce; those of biases, and the loss, are sums in order."""
     statements = 1 + 2 * len(network.layers)
     if ranks == 1:
-        return Step(compute, 0, 0, 0, statements, 0, memory)
+        return Step(compute, 0, 0, 0, statements, 0, memory, recorded=True)
     g, weights = ranks_of(p, ranks), [4 * w for w, _, _ in network.layers]
-    reduced = sum(all_reduce(p, g, w) for w in weights)
-    ordered, moved, calls = 0.0, sum(all_reduce_bytes(ranks, w) for w in weights), len(weights)
-    for columns, unit in [layer[1:] for layer in network.layers] + [(1, 10)]:
-        s = gpu_sum(p, ranks, batch, columns, unit)
-        seconds, count = exact_sum_seconds(p, m, g, s, columns)
-        ordered, moved, calls = ordered + seconds, moved + s.bytes, calls + count
+    together = buckets(weights)
+    reduced = sum(added_together(p, m, g, sizes) for sizes in together)
+    sums = [(gpu_sum(p, ranks, batch, columns, unit), columns)
+            for columns, unit in [layer[1:] for layer in network.layers] + [(1, 10)]]
+    ordered, calls = sums_together(p, m, g, sums)
+    moved = sum(all_reduce_bytes(ranks, w) for w in weights) + sum(s.bytes for s, _ in sums)
     hidden = min(reduced, p["backward"] * compute)
-    return Step(compute, reduced + ordered, hidden, moved, statements, calls, memory, ordered)
+    return Step(compute, reduced + ordered, hidden, moved, statements, calls + len(together), memory, ordered,
+                True, statements * p["gradient"])
 
 
 def train(p, m, ranks, batch):
@@ -602,9 +650,9 @@ def host_seconds(p, m, step, ranks):
         return 0.0
     each = p["agree_near"] if ranks <= p["node_gpus"] else p["agree_far"]
     agree = math.ceil(math.log2(ranks)) * each
-    if p["graph"]:
+    if step.recorded if p["graph"] is None else p["graph"]:
         return m["replay"] + 2 * agree
-    return step.statements * (p["statement"] + agree) + step.calls * (p["call"] + agree)
+    return step.statements * (p["statement"] + agree) + step.calls * (p["call"] + agree) + step.host
 
 
 def total_size(case, mode, size, ranks):
@@ -772,7 +820,7 @@ def compare(p, m, row):
     name, mode = ALIASES.get(name, name), row.get("mode", "strong")
     if name not in CASES or mode not in ("weak", "strong") or is_on_cpu(row):
         return None
-    p = dict(p, graph=bool(row.get("recorded", p["graph"])))
+    p = dict(p, graph=bool(row["recorded"]) if "recorded" in row else p["graph"])
     return estimate(p, m, name, mode, size_of(row, name, mode), int(row["ranks"]))
 
 
@@ -832,7 +880,7 @@ def read_options(arguments=None):
 def read_parameters(options):
     path = options.links or options.results / "links.json"
     links = read_json(path) if options.links or path.exists() else None
-    return parameters(links, {"overlap": options.overlap, "graph": options.graph, "pairs": options.pairs})
+    return parameters(links, {"overlap": options.overlap, "graph": options.graph or None, "pairs": options.pairs})
 
 
 def run(options):
