@@ -1,5 +1,6 @@
 /* formula.c - finds, queries, spends, holds and drops the formula of a handle. */
 #include "operands.h"
+#include "operator_again.h"
 #include "status.h"
 #include <stdlib.h>
 #include <string.h>
@@ -205,6 +206,24 @@ duet_status duet_drop_at(duet_expr e, const char *site)
 }
 
 duet_status(duet_drop)(duet_expr e) { return duet_drop_at(e, NULL); }
+
+uint64_t formulas_mark(void)
+{
+    const arena *a = arena_here();
+    return a ? a->next : 0;
+}
+
+/* Spending a formula may remove nodes from the end. */
+void formulas_drop_from(uint64_t mark)
+{
+    arena *a = arena_here();
+    uint32_t i = a ? a->count : 0;
+    while (i > 0 && a->nodes[i - 1].serial >= mark) {
+        node *n = &a->nodes[--i];
+        if ((n->flags & (NODE_ROOT | NODE_SPENT)) == NODE_ROOT) arena_spend(a, n, NULL);
+        if (i > a->count) i = a->count;
+    }
+}
 
 /* ---- queries ---- */
 

@@ -19,6 +19,10 @@ duet_expr number_again(const node *n);
 duet_expr collective_formula(duet_expr e, duet_expr after, collective_attributes attr, duet_dtype type,
                              int rank, const int64_t *size, const char *site);
 
+/* Drops all unevaluated formulas that this thread has made since formulas_mark, which returned `mark`. */
+uint64_t formulas_mark(void);
+void formulas_drop_from(uint64_t mark);
+
 /* A formula that has failed, with this status and the text of the thread. */
 duet_expr formula_failed(duet_status s);
 

@@ -9,7 +9,7 @@
 
 bool build_begin(builder *b, const planner *p, communicator *c, int index)
 {
-    *b = (builder){ .p = p, .own = { .g = p->g }, .c = c, .index = index };
+    *b = (builder){ .p = p, .own = { .g = p->g }, .c = c, .index = index, .mark = formulas_mark() };
     b->value = calloc(p->count, sizeof *b->value);
     if (b->value) return true;
     fail(DUET_NO_MEMORY, "no memory for a formula of %u nodes", p->count);
@@ -23,6 +23,7 @@ void build_end(builder *b)
         free(m);
     }
     buckets_free(b);
+    formulas_drop_from(b->mark); /* those that no statement needed */
     planner_end(&b->own);
     free(b->view);
     free(b->value);
@@ -100,7 +101,7 @@ static moved_value *find_moved(const builder *b, uint32_t i, const distribution 
 
 duet_expr build_value(builder *b, uint32_t i)
 {
-    for (const waiting *w = b->waiting; w; w = w->next)
+    for (const waiting *w = b->p->of[i].waits ? b->waiting : NULL; w; w = w->next)
         if (w->node == i) {
             buckets_send(b);
             break;

@@ -23,10 +23,13 @@ typedef struct builder {
     int sequence;       /* the number of collectives so far */
     duet_matrix **view; /* of parts, made for this statement */
     int views, capacity;
-    int64_t bytes;           /* that the collectives send from this rank */
-    struct waiting *waiting; /* buckets.h: nodes whose values wait for an exchange, in order, */
-    double waiting_bytes;    /* and the bytes of their arrays that were not sent */
-    duet_expr last;          /* the latest collective */
+    uint64_t mark; /* of the formulas that were made before */
+    int64_t bytes; /* that the collectives send from this rank */
+    struct waiting *waiting,
+        *last_waiting;    /* buckets.h: nodes whose values wait for an exchange, in order, */
+    int waiting_count;    /* how many arrays were not sent, */
+    double waiting_bytes; /* and their bytes */
+    duet_expr last;       /* the latest collective */
     const char *site;
 } builder;
 

@@ -69,9 +69,8 @@ static duet_status fill_fused(duet_matrix *m, uint64_t seed)
     const bool is_complex = duet_type(m) == DUET_C64 || duet_type(m) == DUET_C128;
     duet_matrix *x = duet_new(DUET_F64, FUSED_COLUMNS * 2);
     duet_status s = x ? duet_random_uniform(x, seed, -1, 1) : DUET_NO_MEMORY;
-    const duet_expr re = duet_range(x, 0, 0, FUSED_COLUMNS, 1),
-                    im = duet_range(x, 0, FUSED_COLUMNS, 2 * FUSED_COLUMNS, 1);
-    const duet_expr row = is_complex ? duet_complex(re, im) : re;
+    duet_expr row = duet_range(x, 0, 0, FUSED_COLUMNS, 1);
+    if (is_complex) row = duet_complex(row, duet_range(x, 0, FUSED_COLUMNS, 2 * FUSED_COLUMNS, 1));
     duet_matrix *rows = duet_new(DUET_F64, duet_size(m, 0), 1);
     if (s == DUET_OK) s = rows ? duet_random_uniform(rows, seed + 50, -1, 1) : DUET_NO_MEMORY;
     if (s == DUET_OK) s = duet_set(m, duet_cast(duet_sub(row, rows), duet_type(m)));

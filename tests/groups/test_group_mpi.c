@@ -1,16 +1,18 @@
 /* test_group_mpi.c - compares statements with matrices on a group of MPI processes, on the CPU, with those of
  * ordinary matrices. Every process checks its results; rank 0 reports. */
 #include "group_blocks.h"
+#include "group_buckets.h"
 #include "group_files.h"
 #include "group_fused.h"
 #include "group_grid.h"
 #include "group_lookups.h"
 #include <duet/mpi.h>
 
-/* The failures of all processes count. */
+/* The failures of all processes count. A statement evaluates or drops all formulas that it has made. */
 static void point(int rank, const char *name)
 {
     int all = 0;
+    CHECK(duet_arena_limit((size_t)64 << 20) == DUET_OK, "%s: %s", name, duet_error());
     MPI_Allreduce(&tap_failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     tap_failures = all;
     if (rank == 0) tap_point(name);
@@ -36,6 +38,8 @@ int main(int argc, char **argv)
     point(rank, "long operators along the split axis, take and einsum");
     if (g) all_blocks(g, count / 8, seed, false);
     point(rank, "reductions by blocks");
+    if (g) all_buckets(g, count / 2, seed);
+    point(rank, "sums that share an exchange");
     for (int64_t i = 0; g && i < count; i++) run_fused(g, seed + (uint64_t)i);
     if (g) {
         fused_without_gathers(g, DUET_F32);
