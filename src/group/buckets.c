@@ -10,7 +10,8 @@
  * a copy of it, which should take less. */
 static bucket_limits limits = { { 64 << 10, 4 << 20 }, { 256 << 10, 4 << 20 } };
 
-#define TOGETHER 12 /* arrays in one step: what a rank has of them is one concatenation */
+#define TOGETHER 12  /* arrays in one step: what a rank has of them is one concatenation */
+#define MOST     240 /* arrays that wait */
 
 bucket_limits *bucket_limits_now(void) { return &limits; }
 
@@ -38,11 +39,12 @@ static double parcel_bytes(const parcel *p)
 
 void bucket_end(builder *b, waiting *w)
 {
-    waiting **end = &b->waiting;
-    while (*end) end = &(*end)->next;
-    *end = w;
+    *(b->waiting ? &b->last_waiting->next : &b->waiting) = w;
+    b->last_waiting = w;
+    b->waiting_count += w->count;
     for (int k = 0; k < w->count; k++) b->waiting_bytes += parcel_bytes(&w->of[k]);
-    if (b->waiting_bytes >= limits.all[b->p->g->place == DUET_GPU]) buckets_send(b);
+    if (b->waiting_count >= MOST || b->waiting_bytes >= limits.all[b->p->g->place == DUET_GPU])
+        buckets_send(b);
 }
 
 void buckets_free(builder *b)
@@ -53,6 +55,8 @@ void buckets_free(builder *b)
         free(w->with);
         free(w);
     }
+    b->last_waiting = NULL;
+    b->waiting_count = 0;
     b->waiting_bytes = 0;
 }
 
@@ -143,64 +147,80 @@ static void gather_alone(builder *b, parcel *p)
     p->all = build_collective(b, COLLECTIVE_MOVE, p->own, p->type, &p->whole, &from, &to);
 }
 
-/* The elements of all arrays that the ranks before this one have. */
-static int64_t bound(const bucket *k, int rank)
+/* Sets what each rank had of the arrays. bounds: of the ranks in what was gathered. */
+static void take_parts(const builder *b, const bucket *k, duet_expr gathered, const int64_t *bounds)
 {
-    int64_t n = 0;
-    for (int r = 0; r < rank; r++)
-        for (int i = 0; i < k->count; i++) n += part_count(k->of[i], r);
-    return n;
+    const int ranks = b->c->ranks;
+    int64_t at[TOGETHER + 1]; /* where the arrays of a rank begin */
+    for (int r = 0; r < ranks; r++) {
+        at[0] = bounds[r];
+        for (int i = 0; i < k->count; i++) {
+            parcel *p = k->of[i];
+            shape own = p->whole;
+            at[i + 1] = at[i] + part_count(p, r);
+            own.size[0] = p->counts[r + 1] - p->counts[r];
+            if (!own.size[0]) continue; /* a formula that nothing uses would stay in memory */
+            const duet_expr e = build_range(b, gathered, 0, at[i], at[i + 1]);
+            p->parts[r] = duet_reshape_at(e, own.rank, own.size, b->site);
+        }
+    }
 }
 
-/* Sets what each rank had of array i. */
-static void take_parts(const builder *b, const bucket *k, int i, duet_expr gathered)
+/* false: no memory */
+static bool make_room(const builder *b, const bucket *k)
 {
-    parcel *p = k->of[i];
-    shape own = p->whole;
-    p->parts = calloc((size_t)b->c->ranks, sizeof *p->parts);
-    if (!p->parts) {
-        p->all = formula_failed(fail(DUET_NO_MEMORY, "no memory for a formula"));
-        return;
+    bool ok = true;
+    for (int i = 0; i < k->count; i++) {
+        k->of[i]->parts = calloc((size_t)b->c->ranks, sizeof *k->of[i]->parts);
+        ok &= k->of[i]->parts != NULL;
     }
-    for (int r = 0; r < b->c->ranks; r++) {
-        int64_t at = bound(k, r);
-        for (int before = 0; before < i; before++) at += part_count(k->of[before], r);
-        own.size[0] = p->counts[r + 1] - p->counts[r];
-        const duet_expr e = build_range(b, gathered, 0, at, at + part_count(p, r));
-        p->parts[r] = duet_reshape_at(e, own.rank, own.size, b->site);
+    return ok;
+}
+
+static void all_failed(const bucket *k)
+{
+    const duet_expr failed = formula_failed(fail(DUET_NO_MEMORY, "no memory for a formula"));
+    for (int i = 0; i < k->count; i++) {
+        free(k->of[i]->parts);
+        k->of[i]->parts = NULL;
+        k->of[i]->all = failed;
     }
 }
 
 static void gather(builder *b, const bucket *k)
 {
-    const parcel *first = k->of[0];
+    const int ranks = b->c->ranks;
     distribution from = { 0, bounds_new(&b->own) }, to = replicated();
-    duet_expr all;
-    if (from.bounds) {
-        for (int r = 0; r <= b->c->ranks; r++) from.bounds[r] = bound(k, r);
-        const shape whole = { .rank = 1, .size = { from.bounds[b->c->ranks] } };
-        all = build_collective(b, COLLECTIVE_MOVE, own_parts(b, k), first->type, &whole, &from, &to);
-    } else {
-        all = formula_failed(fail(DUET_NO_MEMORY, "no memory for a formula"));
+    if (!make_room(b, k) || !from.bounds) {
+        all_failed(k);
+        return;
     }
-    for (int i = 0; i < k->count; i++) take_parts(b, k, i, all);
+    from.bounds[0] = 0;
+    for (int r = 0; r < ranks; r++) {
+        from.bounds[r + 1] = from.bounds[r];
+        for (int i = 0; i < k->count; i++) from.bounds[r + 1] += part_count(k->of[i], r);
+    }
+    const shape whole = { .rank = 1, .size = { from.bounds[ranks] } };
+    const duet_expr all =
+        build_collective(b, COLLECTIVE_MOVE, own_parts(b, k), k->of[0]->type, &whole, &from, &to);
+    take_parts(b, k, all, from.bounds);
 }
 
 duet_expr parcel_whole(const builder *b, const parcel *p)
 {
     if (!p->parts) return p->all;
-    duet_expr all = p->parts[0];
-    for (int r = 1; r < b->c->ranks; r++) all = duet_append_at(all, p->parts[r], 0, b->site);
+    duet_expr all = { 0 };
+    for (int r = 0; r < b->c->ranks; r++) {
+        if (p->counts[r] == p->counts[r + 1]) continue;
+        all = all.serial ? duet_append_at(all, p->parts[r], 0, b->site) : p->parts[r];
+    }
     return all;
 }
 
-duet_expr parcel_index(const builder *b, const parcel *p, int64_t k)
+duet_expr parcel_index(const builder *b, const parcel *p, int rank, int64_t k)
 {
-    int r = 0;
-    if (!p->parts) return build_range(b, p->all, 0, k, k + 1);
-    while (p->counts[r + 1] <= k) r++;
-    k -= p->counts[r];
-    return build_range(b, p->parts[r], 0, k, k + 1);
+    if (p->parts) return build_range(b, p->parts[rank], 0, k - p->counts[rank], k - p->counts[rank] + 1);
+    return build_range(b, p->all, 0, k, k + 1);
 }
 
 /* ---- sending ---- */

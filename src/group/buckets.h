@@ -21,9 +21,10 @@ typedef struct parcel {
     duet_expr *parts; /* what each rank had */
 } parcel;
 
-/* The result of an array that was gathered: as a whole, or one index of the first axis, which stays. */
+/* The result of an array that was gathered: as a whole, or the index k of the first axis, which stays. rank: the
+ * one that had it. */
 duet_expr parcel_whole(const builder *b, const parcel *p);
-duet_expr parcel_index(const builder *b, const parcel *p, int64_t k);
+duet_expr parcel_index(const builder *b, const parcel *p, int rank, int64_t k);
 
 /* A node whose value is computed from arrays that wait. */
 typedef struct waiting {

@@ -220,7 +220,7 @@ static duet_expr join_tree(const joining *j, const parcel *all)
         const int64_t end = block_of(j, j->bounds[r + 1]);
         for (int64_t at = block_of(j, j->bounds[r]), n; at < end; at += n, k++) {
             n = subtree_at(at, end);
-            stack[depth++] = (subtree){ at, n, parcel_index(j->b, all, k) };
+            stack[depth++] = (subtree){ at, n, parcel_index(j->b, all, r, k) };
             while (depth > 1 && stack[depth - 2].blocks == stack[depth - 1].blocks &&
                    stack[depth - 2].first % (2 * stack[depth - 2].blocks) == 0) {
                 stack[depth - 2].e = join_results(j, stack[depth - 2].e, stack[depth - 1].e);
@@ -427,6 +427,9 @@ static void open_joining(kept_joining *c, const planner *p, uint32_t i)
     c->j.result = without_axes(&c->x, c->j.reduced);
 }
 
+/* With more ranks, joining their parts of an array that shared a step would take too many copies. */
+#define FREE_RANKS 8
+
 bool plan_joined(planner *p, uint32_t i)
 {
     kept_joining c;
@@ -438,6 +441,7 @@ bool plan_joined(planner *p, uint32_t i)
     if (is_place(op) || op == OP_var) return true;
     count_parts(&c.j);
     p->of[i].blocks = ordered && prefers_blocks(&c.j);
+    if (!ordered && p->g->ranks > FREE_RANKS) return true;
     const double bytes =
         (double)shape_count(&c.j.result) * (double)c.j.counts[p->g->ranks] * (double)dtypes[c.n.type].bytes;
     p->of[i].waits =

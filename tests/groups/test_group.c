@@ -57,8 +57,7 @@ static void all_cases(int ranks, int64_t count, uint64_t seed, const char *what)
     fused_deeply(g);
     snprintf(name, sizeof name, "sums of products on %d %s", ranks, what);
     tap_point(name);
-    for (int64_t i = 0; i < count; i++) run_buckets(g, seed + (uint64_t)i);
-    buckets_exchange_once(g);
+    all_buckets(g, count, seed);
     snprintf(name, sizeof name, "sums that share an exchange on %d %s", ranks, what);
     tap_point(name);
     for (int64_t i = 0; i < count; i++) run_grid(g, seed + (uint64_t)i);
