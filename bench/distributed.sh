@@ -15,7 +15,8 @@
 #         --no-tests     do not run the tests of groups before
 #         --seconds N    the time limit for all of it, except for building; the default is 1800
 # Every part runs, even if one before it has failed; then the exit status is not 0. Results: distributed.json,
-# distributed-peers.json, distributed-mpi.json and the outputs as *.txt.
+# distributed-peers.json, distributed-mpi.json, the outputs as *.txt, a table (distributed.md) and, with
+# matplotlib and at least 2 ranks, a chart (distributed.svg).
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-bench
@@ -131,7 +132,7 @@ run_mpi() {
         "$build/bench/duet-distributed-mpi" $quick --json "$out/distributed-mpi.json"
 }
 
-rm -f "$out/failed"
+rm -f "$out/failed" "$out/distributed.json" "$out/distributed-peers.json"
 if [ -n "$tests" ]; then
     names=$(list_tests)
     if [ -n "$names" ]; then
@@ -167,6 +168,14 @@ if [ -n "$peers" ]; then
     [ -z "$only" ] || set -- "$@" --only "$only"
     if has_numpy; then part peers python3 "$root/bench/peers/distributed.py" "$@"
     else echo "distributed.sh: --peers is left out: python3 has no NumPy" >&2; fi
+fi
+set --
+for name in distributed distributed-peers; do if [ -f "$out/$name.json" ]; then set -- "$@" "$out/$name.json"; fi; done
+if [ $# -gt 0 ] && has_numpy; then
+    python3 "$root/bench/report/table.py" "$@" | tee "$out/distributed.md"
+fi
+if [ $# -gt 0 ] && has_matplotlib; then
+    python3 "$root/bench/report/charts.py" "$@" -o "$out" || true # with one rank there is nothing to draw
 fi
 echo "results: $out"
 exit "$status"

@@ -5,7 +5,8 @@
     duet-vectors      for each test bandwidth against size; time against the number of operators
     duet-expressions  ratio to the fastest compiled loop against size
     duet-place        for each benchmark auto, CPU and GPU; for all benchmarks rate against size
-    duet-calls        host time of a call"""
+    duet-calls        host time of a call
+    duet-distributed  efficiency on several GPUs, and the time of peers (bench/peers/distributed.py)"""
 
 import argparse
 import json
@@ -67,6 +68,11 @@ def hardware(documents):
     """Returns the names of the processors in one line."""
     parts = []
     for d in documents:
+        if "place" in d:  # of duet-distributed, and of its peers, whose list of GPUs has drivers
+            gpu = d.get("gpu", "?")
+            name = gpu if isinstance(gpu, str) else gpu[0].split(",")[0] if gpu else "?"
+            parts.append(f"GPU: {name}" if d["place"] == "gpu" else "CPU: " + d.get("cpu", "?"))
+            continue
         if any(r.get("machine", "cpu") == "cpu" for r in d["results"]):
             parts.append(f"CPU: {d.get('cpu', '?')}, {d.get('threads', '?')} threads")
         if any(r.get("machine") == "gpu" or r.get("gpu_us") for r in d["results"]):
@@ -359,6 +365,52 @@ def expressions_chart(documents, path):
     return True
 
 
+DISTRIBUTED = {"Duet": COLOURS["gpu"], "PyTorch": "#777777", "JAX": "#bbbbbb"}
+
+
+def distributed_cases(documents):
+    """Returns the most GPUs, and {(case, mode): {package: (seconds, efficiency)}} on so many. Of statements and
+    recordings the faster one counts."""
+    rows = [r for d in documents for r in d["results"] if "efficiency" in r and r.get("mode") in ("weak", "strong")]
+    most, found = max((r["ranks"] for r in rows), default=0), {}
+    for r in rows:
+        if r["ranks"] != most or r["seconds"] is None or r["efficiency"] is None:
+            continue
+        of = found.setdefault((r["case"], r["mode"]), {})
+        package = r.get("peer", "Duet").split()[0]
+        of[package] = min(of.get(package, (float("inf"), 0)), (r["seconds"], r["efficiency"]))
+    return most, {k: v for k, v in found.items() if "Duet" in v}
+
+
+def distributed_chart(documents, path):
+    """Draws efficiency, and the time of peers divided by that of Duet, on the most GPUs."""
+    most, found = distributed_cases(documents)
+    if most < 2 or not found:
+        return False
+    names = list(found)[::-1]
+    noun = "GPUs" if any(d.get("place") == "gpu" for d in documents) else "parts of the CPU"
+    figure, axes = plt.subplots(1, 2, figsize=(9, 1.4 + 0.42 * len(names)), layout="constrained", sharey=True)
+    for k, (package, colour) in enumerate(DISTRIBUTED.items()):
+        at = [(i + 0.27 * (1 - k), found[n]) for i, n in enumerate(names) if package in found[n]]
+        heights = [y for y, _ in at]
+        if not at:
+            continue
+        axes[0].barh(heights, [of[package][1] for _, of in at], 0.25, color=colour, label=package)
+        axes[1].barh(heights, [of[package][0] / of["Duet"][0] for _, of in at], 0.25, color=colour)
+    axes[0].set_yticks(range(len(names)), [f"{case}, {mode}" for case, mode in names], fontsize=8)
+    axes[0].set(xlabel=f"efficiency on {most} {noun}", xlim=(0, 1.1))
+    axes[1].set(xlabel="time / time of Duet")
+    axes[1].axvline(1, color="black", linewidth=0.6)
+    for a in axes:
+        a.grid(True, axis="x", linewidth=0.4, alpha=0.6)
+    axes[1].legend(*axes[0].get_legend_handles_labels(), fontsize=7.5, loc="upper right")
+    figure.suptitle(f"{most} {noun}", fontsize=11)
+    figure.text(0.005, -0.005, hardware(documents), ha="left", va="top", fontsize=5.5, color="#555555")
+    figure.savefig(path, dpi=150, bbox_inches="tight")
+    plt.close(figure)
+    return True
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument(
@@ -387,6 +439,7 @@ def main():
     others += [
         ("operators", lambda p: operators_chart(documents, p)),
         ("expressions", lambda p: expressions_chart(documents, p)),
+        ("distributed", lambda p: distributed_chart(documents, p)),
     ]
     for name, draw in others:
         path = os.path.join(args.out, f"{name}.{args.format}")

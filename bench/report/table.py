@@ -314,14 +314,42 @@ def overhead(documents):
         markdown(["host time of a call on the GPU", "", "limit"], lines)
 
 
+def time_of(seconds):
+    return "" if seconds is None else f"{1e6 * seconds:.0f} us" if seconds < 1e-2 else f"{1e3 * seconds:.4g} ms"
+
+
+def distributed(documents):
+    """Times of duet-distributed on one GPU and on the most GPUs, beside peers."""
+    rows = [r for d in documents for r in d["results"] if "efficiency" in r and r.get("mode") in ("weak", "strong")]
+    most, found = max((r["ranks"] for r in rows), default=0), {}
+    for r in rows:
+        how = r["peer"].split()[0] if "peer" in r else "replay" if r["recorded"] else "statements"
+        found.setdefault((r["case"], r["mode"], r["size"]), {})[how, r["ranks"]] = r
+    lines = []
+    for (case, mode, size), of in found.items():
+        names = ("statements", "replay", "PyTorch", "JAX")
+        seconds = [of.get((how, most), {}).get("seconds") for how in names]
+        efficiency = [of.get((how, most), {}).get("efficiency") for how in names]
+        ours, peers = ([s for s in part if s] for part in (seconds[:2], seconds[2:]))
+        if most < 2 or not ours:
+            continue
+        cells = [f"{time_of(s)}, {e:.3f}" if s and e else time_of(s) for s, e in zip(seconds, efficiency)]
+        one = min(of[how, 1]["seconds"] for how in names[:2] if (how, 1) in of)
+        lines.append([f"{case}, {mode}", str(size), time_of(one), *cells,
+                      number(min(ours) / min(peers)) if peers else ""])
+    if lines:
+        head = ["case", "size", "1 rank", f"statements, {most} ranks", "replay", "PyTorch", "JAX", "ratio"]
+        markdown(head, lines)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("json", nargs="+", help="JSON files of duet-bench, duet-place and duet-calls")
+    p.add_argument("json", nargs="+", help="JSON files of duet-bench, duet-place, duet-calls and duet-distributed")
     documents = []
     for path in p.parse_args().json:
         with open(path) as f:
             documents.append(json.load(f))
-    for part in forward, complex_expression, each_cpu, placement, overhead:
+    for part in forward, complex_expression, each_cpu, placement, overhead, distributed:
         part(documents)
     for line in exceeded:
         print(f"table.py: {line}", file=sys.stderr)
