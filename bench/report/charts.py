@@ -369,17 +369,18 @@ DISTRIBUTED = {"Duet": COLOURS["gpu"], "PyTorch": "#777777", "JAX": "#bbbbbb"}
 
 
 def distributed_cases(documents):
-    """Returns the most GPUs, and {(case, mode): {package: (seconds, efficiency)}} on so many. Of statements and
-    recordings the faster one counts."""
+    """Returns the most GPUs, and {(case, mode): {package: (seconds, efficiency)}} on so many. Of several files the
+    last one counts, and of statements and recordings the faster one."""
     rows = [r for d in documents for r in d["results"] if "efficiency" in r and r.get("mode") in ("weak", "strong")]
-    most, found = max((r["ranks"] for r in rows), default=0), {}
+    most, found, best = max((r["ranks"] for r in rows), default=0), {}, {}
     for r in rows:
-        if r["ranks"] != most or r["seconds"] is None or r["efficiency"] is None:
-            continue
-        of = found.setdefault((r["case"], r["mode"]), {})
-        package = r.get("peer", "Duet").split()[0]
-        of[package] = min(of.get(package, (float("inf"), 0)), (r["seconds"], r["efficiency"]))
-    return most, {k: v for k, v in found.items() if "Duet" in v}
+        if r["ranks"] == most and r["seconds"] is not None and r["efficiency"] is not None:
+            package = r.get("peer", "Duet").split()[0]
+            found[r["case"], r["mode"], package, r["recorded"]] = r["seconds"], r["efficiency"]
+    for (case, mode, package, _), value in found.items():
+        of = best.setdefault((case, mode), {})
+        of[package] = min(of.get(package, value), value)
+    return most, {k: v for k, v in best.items() if "Duet" in v}
 
 
 def distributed_chart(documents, path):
