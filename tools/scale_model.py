@@ -46,8 +46,8 @@ ASSUMED = {
     "message": (1e-6, "s", "assumed: for each other rank in an exchange by ncclSend and ncclRecv"),
     "call": (60e-6, "s", "host time of a call of NCCL outside of a CUDA graph; measured on an H200"),
     "statement": (10e-6, "s", "assumed: host time of a statement; 5.5 us on one GPU (h200-calls.json)"),
-    "gradient": (170e-6, "s", "more host time of a statement that computes a gradient; training with 8192 images on "
-                              "each of two GPUs by statements (h200-distributed-2.json)"),
+    "gradient": (170e-6, "s", "additional host time of a statement with a gradient; from training by statements "
+                              "with 8192 images on each of two GPUs (h200-distributed-2-part.json)"),
     "agree_near": (1e-6, "s", "assumed: a round of communicator_agree between threads of a process"),
     "agree_far": (3e-6, "s", "assumed: such a round between processes, by MPI"),
     "join_inputs": (16, "", "operands of an element-wise step: PROGRAM_INPUTS in src/core/program.h"),
@@ -872,9 +872,9 @@ def read_options(arguments=None):
                         help="arithmetic of forward passes and products; training is measured in strict only")
     parser.add_argument("--overlap", type=float, default=0.0, metavar="SHARE",
                         help="share of communication that overlaps with computation, where that is possible; "
-                        "0, the default, is what Duet does")
+                        "0 is the default")
     parser.add_argument("--graph", action="store_true",
-                        help="a step is a recording that launches one CUDA graph")
+                        help="every case is a recording that launches one CUDA graph; by default only training is")
     parser.add_argument("--pairs", action="store_true",
                         help="pairs of ranks join sums, in log2(ranks) rounds; Duet gathers them")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the measured results")

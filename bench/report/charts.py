@@ -68,7 +68,7 @@ def hardware(documents):
     """Returns the names of the processors in one line."""
     parts = []
     for d in documents:
-        if "place" in d:  # of duet-distributed, and of its peers, whose list of GPUs has drivers
+        if "place" in d:  # from duet-distributed or its peers; the peers' list of GPUs has driver versions
             gpu = d.get("gpu", "?")
             name = gpu if isinstance(gpu, str) else gpu[0].split(",")[0] if gpu else "?"
             parts.append(f"GPU: {name}" if d["place"] == "gpu" else "CPU: " + d.get("cpu", "?"))
@@ -369,8 +369,8 @@ DISTRIBUTED = {"Duet": COLOURS["gpu"], "PyTorch": "#777777", "JAX": "#bbbbbb"}
 
 
 def distributed_cases(documents):
-    """Returns the most GPUs, and {(case, mode): {package: (seconds, efficiency)}} on so many. Of several files the
-    last one counts, and of statements and recordings the faster one."""
+    """Returns the largest number of ranks, and {(case, mode): {package: (seconds, efficiency)}} for it. Of several
+    files the last one counts, and of statements and recordings the faster one."""
     rows = [r for d in documents for r in d["results"] if "efficiency" in r and r.get("mode") in ("weak", "strong")]
     most, found, best = max((r["ranks"] for r in rows), default=0), {}, {}
     for r in rows:
@@ -384,7 +384,7 @@ def distributed_cases(documents):
 
 
 def distributed_chart(documents, path):
-    """Draws efficiency, and the time of peers divided by that of Duet, on the most GPUs."""
+    """Draws efficiency, and the time of peers divided by that of Duet, on the largest number of ranks."""
     most, found = distributed_cases(documents)
     if most < 2 or not found:
         return False

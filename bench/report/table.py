@@ -319,7 +319,7 @@ def time_of(seconds):
 
 
 def distributed(documents):
-    """Times of duet-distributed on one GPU and on the most GPUs, beside peers."""
+    """Times of duet-distributed on one rank and on the largest number of ranks, with those of peers."""
     rows = [r for d in documents for r in d["results"] if "efficiency" in r and r.get("mode") in ("weak", "strong")]
     most, found = max((r["ranks"] for r in rows), default=0), {}
     for r in rows:

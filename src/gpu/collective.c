@@ -24,7 +24,7 @@ typedef struct exchange {
     size_t each; /* bytes of an element */
     link_uses uses;
     bool overlaps; /* the queue does other work during the call: gpu/overlap.h */
-    bool beside;   /* during the call, the queue copies what stays on this rank */
+    bool beside;   /* the queue copies the elements that stay on this rank during the call */
 } exchange;
 
 /* ---- what a step does ---- */
@@ -336,9 +336,9 @@ static duet_status capture_beside(const exchange *x)
     order_branches b;
     TRY(gpu_order_fork(x->q, &b));
     TRY(call_and_note(x));
-    TRY(half_written(gpu_order_turn(x->q, &b)));
+    TRY(half_written(gpu_order_second(x->q, &b)));
     TRY(half_written(copy_kept(x)));
-    TRY(half_written(gpu_order_meet(x->q, &b)));
+    TRY(half_written(gpu_order_join(x->q, &b)));
     return half_written(unpack(x));
 }
 
@@ -408,7 +408,7 @@ static size_t beside_from = (size_t)1 << 20;
 
 void gpu_collective_beside(size_t bytes) { beside_from = bytes; }
 
-/* Does much stay on this rank? Its copy then takes as long as a good part of the call. */
+/* Do many elements stay on this rank? Copying them takes a considerable part of the time of the call. */
 static bool copies_beside(const exchange *x)
 {
     return !x->overlaps && form_of(x->c) == EXCHANGE && x->c->sends + x->c->receives &&

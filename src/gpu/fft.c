@@ -205,7 +205,8 @@ static duet_status call_all(const pass *p, bool inverse, char *in, char *out, vo
     return DUET_OK;
 }
 
-/* Gives *work to the plan of a pass, which is opened first if its card was lost. */
+/* Sets *work to scratch memory for the plan of a pass; NULL: the plan needs none. Reopens the plan if its
+ * device was lost. */
 static duet_status take_workspace(const pass *p, running *r, void **work)
 {
     fft_plan *plan = p->plan->thing;
@@ -237,7 +238,7 @@ static duet_status run_directly(const pass *p, bool inverse, void *in, void *out
 
 /* ---- passes in slabs ---- */
 
-/* The groups of a slab: outer x inner of them from the indices first_outer, first_inner. */
+/* A slab has the groups of `outer` outer and `inner` inner indices, from first_outer and first_inner on. */
 typedef struct slab {
     int64_t first_outer, first_inner, outer, inner;
 } slab;

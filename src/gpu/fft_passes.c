@@ -6,10 +6,10 @@
 
 #define LOOPS 16 /* if a pass takes more calls than this, copies before and after it are faster */
 
-/* Measured on an H200: a strided plan of cuFFT takes five times as long as contiguous transforms if the pass
- * has several GB. Copies before and after it take less time than that from about 1 GB on. Slabs that stay in
- * the L2 cache would be smaller, but need so many launches that they are slower. Copies of elements of 16 bytes
- * are too slow. */
+/* Measured on an H200. If a pass has several GB, a strided plan of cuFFT takes five times as long as contiguous
+ * transforms. From about 1 GiB on, copies before and after contiguous transforms take less time than that.
+ * Smaller slabs would stay in the L2 cache, but need so many launches that they are slower. Copies of elements
+ * of 16 bytes are too slow. */
 static const fourier_slabs usual = {
     .pass_bytes = (size_t)1 << 30, .slab_bytes = (size_t)256 << 20, .columns = 32, .length = 64, .element = 8
 };
@@ -97,8 +97,8 @@ static bool is_strided(const pass *p)
 
 static int64_t divided_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
-/* The largest part of n if n is divided into as few parts of at most `most` as possible, rounded up to a
- * multiple of `unit` that is not above n. */
+/* Divides n into as few parts of at most `most` as possible. Returns the size of the largest, rounded up to a
+ * multiple of `unit`, but at most n. */
 static int64_t part_of(int64_t n, int64_t most, int64_t unit)
 {
     const int64_t least = divided_up(n, larger(1, divided_up(n, most)));

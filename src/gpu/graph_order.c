@@ -320,7 +320,7 @@ duet_status gpu_order_fork(queue *q, order_branches *b)
     return keep_dependencies(q, b->before, &b->before_count);
 }
 
-duet_status gpu_order_turn(queue *q, order_branches *b)
+duet_status gpu_order_second(queue *q, order_branches *b)
 {
     if (b->before_count >= 0) TRY(keep_dependencies(q, b->first, &b->first_count));
     if (b->first_count < 0) return DUET_OK;
@@ -328,7 +328,7 @@ duet_status gpu_order_turn(queue *q, order_branches *b)
     return update(q, b->before, b->before_count, cudaStreamSetCaptureDependencies);
 }
 
-duet_status gpu_order_meet(queue *q, order_branches *b)
+duet_status gpu_order_join(queue *q, order_branches *b)
 {
     gpu_queue_wrote_anything(q);
     if (b->first_count <= 0) return DUET_OK;

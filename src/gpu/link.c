@@ -1,7 +1,7 @@
 /* link.c - connects GPUs with NCCL, and detects that another rank has failed.
  *
  * Communicators do not block, so every call returns in time, even if another rank never makes its call. For
- * each such call NCCL starts a thread, which takes some 20 us, and the call is polled until it has ended.
+ * each such call NCCL starts a thread, and the call is polled until it has ended, which takes up to 60 us.
  * Replays of CUDA graphs do not need that. A kernel of NCCL waits on the GPU without limit. So the host does
  * not block on a stream: it polls the stream, and aborts the communicator after the time limit. This ends
  * the kernel. */

@@ -106,16 +106,15 @@ void gpu_fourier_trim(void);          /* frees plans that no step uses */
 void gpu_fourier_close(int device);   /* after the loss of a card: closes all its plans */
 void gpu_fourier_limit(size_t bytes); /* for tests: the limit of the plans that no step uses */
 
-/* When the transforms of a pass, whose elements are `inner` elements apart, are copied to be contiguous,
- * and how many at once (fft_passes.c). For tests and measurements: the plans of steps made later follow
- * *s, which must stay valid; NULL restores the defaults. No other thread may run a transform
+/* Limits that choose between strided plans and slabs (fft_passes.c). For tests and measurements: steps made
+ * later use *s, which must stay valid; NULL restores the defaults. No other thread may run a transform
  * meanwhile. */
 typedef struct fourier_slabs {
-    size_t pass_bytes; /* of the input and the output of a pass: a strided plan transforms smaller ones */
-    size_t slab_bytes; /* limit of the copies, except that `columns` columns are copied at least */
-    int64_t columns;   /* with fewer columns, plans are strided; the width of a slab is a multiple */
-    int64_t length;    /* plans of shorter transforms are strided, and those of larger elements: */
-    size_t element;    /* bytes */
+    size_t pass_bytes; /* use a strided plan if input and output have fewer bytes */
+    size_t slab_bytes; /* most bytes of a slab, unless that is fewer than `columns` columns */
+    int64_t columns;   /* use a strided plan for fewer columns; slabs have a multiple of this */
+    int64_t length;    /* use a strided plan for shorter transforms */
+    size_t element;    /* use a strided plan for elements of more bytes */
 } fourier_slabs;
 void gpu_fourier_slabs(const fourier_slabs *s);
 
@@ -133,7 +132,7 @@ duet_status gpu_collective(const step *s, const frame *f, queue *q);
 double gpu_collective_cost(const step *s, const costs *c);
 const char *gpu_collective_algorithm(const step *s);
 size_t gpu_collective_scratch(const step *s);
-/* For tests: what stays on the rank is copied during the exchange if it has so many bytes. */
+/* For tests: sets from how many bytes on the elements that stay on the rank are copied during the exchange. */
 void gpu_collective_beside(size_t bytes);
 
 /* Linear algebra of dense matrices. The steps wait for the GPU. */

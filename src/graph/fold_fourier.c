@@ -1,9 +1,9 @@
-/* fold_fourier.c - makes one Fourier transform of two along different axes: libraries compute both faster than
- * one after the other. */
+/* fold_fourier.c - replaces two nested Fourier transforms along different axes by one along both: libraries
+ * compute that faster. */
 #include "canonicalize.h"
 
-/* The kind of both transforms together; -1: they stay separate. Real transforms halve one axis: of the
- * elements that are real. */
+/* The kind of the combined transform; -1: the two stay separate. A real transform halves an axis of real
+ * elements, so it must be the inner one. An inverse real transform must be the outer one. */
 static int kind_of_both(int first, int second)
 {
     if (first == second && (first == FOURIER_FORWARD || first == FOURIER_INVERSE)) return first;
@@ -11,7 +11,8 @@ static int kind_of_both(int first, int second)
     return first == FOURIER_INVERSE && second == FOURIER_REAL_INVERSE ? FOURIER_REAL_INVERSE : -1;
 }
 
-/* Does the transform pad its operand with zeros? Alone, it does that after the other one. */
+/* Does the second transform pad its operand with zeros? In one transform, the padding would come before the
+ * first transform too. */
 static bool pads(const value *second, const value *first)
 {
     const fourier_attributes *f = &second->attr.fourier;

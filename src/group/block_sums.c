@@ -1,7 +1,7 @@
-/* block_sums.c - reductions in the canonical order, whose ranks exchange the results of all their blocks.
+/* block_sums.c - reductions in the canonical order in which the ranks exchange the results of all blocks.
  *
- * The other way, in reductions.c, needs a step for each complete subtree of a rank. There are about twenty of
- * them if the elements of a rank do not begin at a multiple of a large subtree. On a GPU, such a step takes
+ * joining.c reduces each complete subtree of a rank in a step of its own. A rank has about twenty subtrees if
+ * its elements do not begin at a multiple of a large subtree. On a GPU, such a step takes
  * longer than sending the results of some hundred thousand blocks. Here, each rank computes the results of
  * all its blocks in one step. Then all ranks join them level by level, in a step for each four levels. */
 #include "block_policy.h"
@@ -41,7 +41,7 @@ static int64_t padded(int64_t blocks)
 #define REDUCTION_SECONDS 5e-6
 #define JOIN_SECONDS      3e-6
 
-/* For sending `count` results of each element of the reduction to all ranks. */
+/* Seconds to send `count` partial results of each element of the result to all ranks. */
 static double gather_seconds(const joining *j, int64_t count)
 {
     node all = { .type = j->n->type, .rank = 1, .size = { count } };
@@ -64,7 +64,7 @@ static double seconds_by_subtrees(const joining *j)
 
 static double seconds_by_blocks(const joining *j, int64_t blocks)
 {
-    const bool copies = padded(blocks) > blocks; /* beside the padding, which needs no results */
+    const bool copies = padded(blocks) > blocks; /* beside the padding, which is written during the gather */
     return (join_steps(blocks) + copies) * JOIN_SECONDS + gather_seconds(j, blocks);
 }
 
@@ -99,7 +99,7 @@ static duet_expr identity_of(const joining *j)
     return j->n->op == OP_prod ? duet_of_number(1) : zero_of_sums((duet_dtype)j->n->type, j->b->site);
 }
 
-/* `count` results that change no other result. */
+/* `count` identity elements: joined with a result, they do not change it. */
 static duet_expr padding(const joining *j, int64_t count)
 {
     int64_t size[DUET_RANK_MAX] = { count };
@@ -109,7 +109,7 @@ static duet_expr padding(const joining *j, int64_t count)
 }
 
 /* The results of `count` blocks of `each` elements, along a first axis. The blocks begin at element `from` of
- * this rank's `upto` elements. lines: as of as_lines(). */
+ * this rank's `upto` elements. lines: from as_lines() */
 static duet_expr reduce_blocks(const joining *j, const duet_expr lines[], int64_t from, int64_t count,
                                int64_t each, int64_t upto)
 {
@@ -150,7 +150,7 @@ static duet_expr own_blocks(const joining *j, const duet_expr x[])
 
 /* ---- joins ---- */
 
-/* Joins each run of `each` neighbours of `count`. A missing neighbour is left out. */
+/* Joins each `each` neighbours of `count` results. If their number is odd, the last one is passed on. */
 static duet_expr join_runs(const joining *j, duet_expr e, int64_t count, int64_t each)
 {
     int64_t size[DUET_RANK_MAX] = { count / each, each };

@@ -1,5 +1,5 @@
-/* bucket_policy.h - how large the arrays are that share a collective step. Tests change this before they run
- * statements. It must be equal on all ranks. */
+/* bucket_policy.h - size limits of arrays that share a collective step (buckets.h). Tests change them before
+ * they run statements. They must be equal on all ranks. */
 #ifndef BUCKET_POLICY_H
 #define BUCKET_POLICY_H
 

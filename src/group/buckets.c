@@ -6,12 +6,12 @@
 #include "status.h"
 #include <stdlib.h>
 
-/* A collective step takes some 20 us on GPUs, and some 10 us on the CPU. Putting an array into the bucket is
- * a copy of it, which should take less. */
+/* A collective step takes some 30 us on GPUs, and some 10 us on the CPU. An array that shares a step is
+ * copied, which should take less time. */
 static bucket_limits limits = { { 64 << 10, 4 << 20 }, { 256 << 10, 4 << 20 } };
 
-#define TOGETHER 12  /* arrays in one step: what a rank has of them is one concatenation */
-#define MOST     240 /* arrays that wait */
+#define TOGETHER 12  /* most arrays in one step: one concatenation has this many operands */
+#define MOST     240 /* when this many arrays wait, they are sent */
 
 bucket_limits *bucket_limits_now(void) { return &limits; }
 
@@ -32,7 +32,7 @@ waiting *bucket_begin(builder *b, uint32_t i)
     return w;
 }
 
-static double parcel_bytes(const parcel *p)
+static double array_bytes(const shared_array *p)
 {
     return (double)shape_count(&p->whole) * (double)dtypes[p->type].bytes;
 }
@@ -42,7 +42,7 @@ void bucket_end(builder *b, waiting *w)
     *(b->waiting ? &b->last_waiting->next : &b->waiting) = w;
     b->last_waiting = w;
     b->waiting_count += w->count;
-    for (int k = 0; k < w->count; k++) b->waiting_bytes += parcel_bytes(&w->of[k]);
+    for (int k = 0; k < w->count; k++) b->waiting_bytes += array_bytes(&w->of[k]);
     if (b->waiting_count >= MOST || b->waiting_bytes >= limits.all[b->p->g->place == DUET_GPU])
         buckets_send(b);
 }
@@ -63,16 +63,16 @@ void buckets_free(builder *b)
 /* ---- arrays that go together ---- */
 
 typedef struct bucket {
-    parcel *of[TOGETHER];
+    shared_array *of[TOGETHER];
     int count;
 } bucket;
 
-/* The first array that was not sent, and those that can go with it. */
+/* Takes the first array that was not sent, and later ones of the same kind and type. */
 static bucket next_bucket(const builder *b)
 {
     bucket k = { .count = 0 };
     for (waiting *w = b->waiting; w; w = w->next)
-        for (parcel *p = w->of; p < w->of + w->count && k.count < TOGETHER; p++) {
+        for (shared_array *p = w->of; p < w->of + w->count && k.count < TOGETHER; p++) {
             if (p->is_sent || (k.count && (p->kind != k.of[0]->kind || p->type != k.of[0]->type))) continue;
             k.of[k.count++] = p;
             p->is_sent = true;
@@ -81,15 +81,15 @@ static bucket next_bucket(const builder *b)
 }
 
 /* The elements for each index of the first axis. */
-static int64_t row_count(const parcel *p)
+static int64_t row_count(const shared_array *p)
 {
     int64_t n = 1;
     for (int a = 1; a < p->whole.rank; a++) n *= p->whole.size[a];
     return n;
 }
 
-/* The elements of an array that this rank has. */
-static int64_t part_count(const parcel *p, int rank)
+/* The number of elements of an array that a rank has. */
+static int64_t part_count(const shared_array *p, int rank)
 {
     if (p->kind == COLLECTIVE_ADD) return shape_count(&p->whole);
     return (p->counts[rank + 1] - p->counts[rank]) * row_count(p);
@@ -100,7 +100,7 @@ static duet_expr flat(const builder *b, duet_expr e, int64_t count)
     return duet_reshape_at(e, 1, &count, b->site);
 }
 
-static duet_expr whole_shape(const builder *b, duet_expr e, const parcel *p)
+static duet_expr whole_shape(const builder *b, duet_expr e, const shared_array *p)
 {
     return duet_reshape_at(e, p->whole.rank, p->whole.size, b->site);
 }
@@ -118,7 +118,7 @@ static duet_expr own_parts(const builder *b, const bucket *k)
 
 /* ---- sums ---- */
 
-static void add_alone(builder *b, parcel *p)
+static void add_alone(builder *b, shared_array *p)
 {
     const distribution all = replicated();
     p->all = build_collective(b, COLLECTIVE_ADD, p->own, p->type, &p->whole, &all, &all);
@@ -141,13 +141,13 @@ static void add(builder *b, const bucket *k)
 
 /* ---- arrays that are gathered ---- */
 
-static void gather_alone(builder *b, parcel *p)
+static void gather_alone(builder *b, shared_array *p)
 {
     const distribution from = { 0, (int64_t *)p->counts }, to = replicated();
     p->all = build_collective(b, COLLECTIVE_MOVE, p->own, p->type, &p->whole, &from, &to);
 }
 
-/* Sets what each rank had of the arrays. bounds: of the ranks in what was gathered. */
+/* Sets the parts of each rank. bounds: where the elements of each rank begin in `gathered` */
 static void take_parts(const builder *b, const bucket *k, duet_expr gathered, const int64_t *bounds)
 {
     const int ranks = b->c->ranks;
@@ -155,11 +155,11 @@ static void take_parts(const builder *b, const bucket *k, duet_expr gathered, co
     for (int r = 0; r < ranks; r++) {
         at[0] = bounds[r];
         for (int i = 0; i < k->count; i++) {
-            parcel *p = k->of[i];
+            shared_array *p = k->of[i];
             shape own = p->whole;
             at[i + 1] = at[i] + part_count(p, r);
             own.size[0] = p->counts[r + 1] - p->counts[r];
-            if (!own.size[0]) continue; /* a formula that nothing uses would stay in memory */
+            if (!own.size[0]) continue; /* rank r has no part of this array */
             const duet_expr e = build_range(b, gathered, 0, at[i], at[i + 1]);
             p->parts[r] = duet_reshape_at(e, own.rank, own.size, b->site);
         }
@@ -167,7 +167,7 @@ static void take_parts(const builder *b, const bucket *k, duet_expr gathered, co
 }
 
 /* false: no memory */
-static bool make_room(const builder *b, const bucket *k)
+static bool allocate_parts(const builder *b, const bucket *k)
 {
     bool ok = true;
     for (int i = 0; i < k->count; i++) {
@@ -191,7 +191,7 @@ static void gather(builder *b, const bucket *k)
 {
     const int ranks = b->c->ranks;
     distribution from = { 0, bounds_new(&b->own) }, to = replicated();
-    if (!make_room(b, k) || !from.bounds) {
+    if (!allocate_parts(b, k) || !from.bounds) {
         all_failed(k);
         return;
     }
@@ -206,7 +206,7 @@ static void gather(builder *b, const bucket *k)
     take_parts(b, k, all, from.bounds);
 }
 
-duet_expr parcel_whole(const builder *b, const parcel *p)
+duet_expr shared_array_whole(const builder *b, const shared_array *p)
 {
     if (!p->parts) return p->all;
     duet_expr all = { 0 };
@@ -217,7 +217,7 @@ duet_expr parcel_whole(const builder *b, const parcel *p)
     return all;
 }
 
-duet_expr parcel_index(const builder *b, const parcel *p, int rank, int64_t k)
+duet_expr shared_array_index(const builder *b, const shared_array *p, int rank, int64_t k)
 {
     if (p->parts) return build_range(b, p->parts[rank], 0, k - p->counts[rank], k - p->counts[rank] + 1);
     return build_range(b, p->all, 0, k, k + 1);

@@ -260,7 +260,7 @@ static duet_expr build_sum(builder *b, uint32_t i, duet_expr e)
                            build_collective(b, COLLECTIVE_ADD, e, type, &whole, &partial, &b->p->of[i].at));
     waiting *w = bucket_begin(b, i);
     if (!w) return b->value[i];
-    w->of[w->count++] = (parcel){ .kind = COLLECTIVE_ADD, .type = type, .whole = whole, .own = e };
+    w->of[w->count++] = (shared_array){ .kind = COLLECTIVE_ADD, .type = type, .whole = whole, .own = e };
     w->finish = finish_sum;
     bucket_end(b, w);
     return b->value[i];

@@ -23,13 +23,12 @@ typedef struct builder {
     int sequence;       /* the number of collectives so far */
     duet_matrix **view; /* of parts, made for this statement */
     int views, capacity;
-    uint64_t mark; /* of the formulas that were made before */
-    int64_t bytes; /* that the collectives send from this rank */
-    struct waiting *waiting,
-        *last_waiting;    /* buckets.h: nodes whose values wait for an exchange, in order, */
-    int waiting_count;    /* how many arrays were not sent, */
-    double waiting_bytes; /* and their bytes */
-    duet_expr last;       /* the latest collective */
+    uint64_t mark;                          /* formulas_mark() before this builder made any formula */
+    int64_t bytes;                          /* that the collectives send from this rank */
+    struct waiting *waiting, *last_waiting; /* list of the nodes that wait for a shared exchange: buckets.h */
+    int waiting_count;                      /* number of their arrays */
+    double waiting_bytes;                   /* bytes of these arrays */
+    duet_expr last;                         /* the latest collective */
     const char *site;
 } builder;
 
@@ -47,7 +46,7 @@ duet_status build_node(builder *b, uint32_t i);
 /* This rank's part of the value of node i. If the value waits for an exchange, that is done first. */
 duet_expr build_value(builder *b, uint32_t i);
 
-/* Finds the nodes whose values wait for an exchange that they share, after the distributions are known. false: out
+/* Finds the nodes whose values wait for a shared exchange. Call it when the distributions are set. false: out
  * of memory */
 bool build_find_waiting(planner *p);
 

@@ -1,6 +1,6 @@
 /* build_order.c - the order in which a rank builds its formulas, which is that of the collective steps: those
- * whose operands are computed first come first. So elements are exchanged while others are computed. What
- * needs the result of an exchange that several arrays share comes after all of these (buckets.h). */
+ * whose operands are computed first come first. So elements are exchanged while others are computed. A node
+ * that needs the result of a shared exchange comes after all nodes that do not (buckets.h). */
 #include "build.h"
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ typedef struct ready_node {
     int64_t
         at; /* the operations until its value is there, if all that is independent runs at the same time */
     uint32_t node;
-    uint32_t waits; /* for so many shared exchanges, one after another */
+    uint32_t waits; /* how many shared exchanges must end in succession before this node */
 } ready_node;
 
 static int64_t times(int64_t a, int64_t b)

@@ -34,8 +34,8 @@ typedef struct spread {
     bool product;  /* may it be x*y, so that an addition of it is fused (fused_products.c)? */
     bool fused;    /* may an addition fuse it? */
     bool again;    /* such an addition needs it in another distribution */
-    bool waits;    /* for an exchange that it shares with others (buckets.h) */
-    bool blocks;   /* of a node that is JOINED: block_sums.c */
+    bool waits;    /* the value waits for a shared exchange (buckets.h) */
+    bool blocks;   /* JOINED: the ranks exchange the results of all blocks (block_sums.c) */
 } spread;
 
 /* A formula and how it is distributed. */

@@ -96,11 +96,11 @@ static duet_expr own_free(const joining *j, const duet_expr x[])
     return has_part(j) ? in_front(j, own, &j->result) : nothing(j, own);
 }
 
-static duet_expr join_free(const joining *j, const parcel *all)
+static duet_expr join_free(const joining *j, const shared_array *all)
 {
     node like = reduction_like(j, j->reduced);
     like.op = (uint8_t)second_op((enum op)like.op);
-    return shaped(j, reduce_first(j, &like, parcel_whole(j->b, all)));
+    return shaped(j, reduce_first(j, &like, shared_array_whole(j->b, all)));
 }
 
 /* Gathers the index and the value of the extreme element of each rank, and chooses among these. */
@@ -164,8 +164,8 @@ duet_expr as_lines(const joining *j, duet_expr x)
     return duet_reshape_at(x, j->result.rank + 1, size, j->b->site);
 }
 
-/* The result of the elements from .. upto - 1 of this rank's lines. If they are complete indices of the split
- * axis, they are a part of the operand: lines of strided operands would be copies. */
+/* The result of the elements from .. upto - 1 of this rank's lines. If these are complete indices of the split
+ * axis, a range of the operand itself is reduced: lines of a strided operand would be a copy. */
 static duet_expr result_of(const joining *j, const duet_expr x[], int64_t from, int64_t upto)
 {
     const int last = j->result.rank, r = j->b->c->rank;
@@ -212,7 +212,7 @@ duet_expr join_results(const joining *j, duet_expr a, duet_expr b)
 
 /* Joins two neighbours as soon as they are the halves of a larger subtree. The last block may have fewer
  * elements. At the end, the subtrees that remain are joined from right to left. */
-static duet_expr join_tree(const joining *j, const parcel *all)
+static duet_expr join_tree(const joining *j, const shared_array *all)
 {
     subtree stack[64];
     int depth = 0, k = 0;
@@ -220,7 +220,7 @@ static duet_expr join_tree(const joining *j, const parcel *all)
         const int64_t end = block_of(j, j->bounds[r + 1]);
         for (int64_t at = block_of(j, j->bounds[r]), n; at < end; at += n, k++) {
             n = subtree_at(at, end);
-            stack[depth++] = (subtree){ at, n, parcel_index(j->b, all, r, k) };
+            stack[depth++] = (subtree){ at, n, shared_array_index(j->b, all, r, k) };
             while (depth > 1 && stack[depth - 2].blocks == stack[depth - 1].blocks &&
                    stack[depth - 2].first % (2 * stack[depth - 2].blocks) == 0) {
                 stack[depth - 2].e = join_results(j, stack[depth - 2].e, stack[depth - 1].e);
@@ -246,14 +246,14 @@ scales scales_of(const node *x)
     return (scales){ REDUCE_LEAST_f64, REDUCE_DOWN_f64, REDUCE_UP_f64 };
 }
 
-/* A sum that a reduction is made of, and its operands. */
+/* One of the sums from which a reduction is computed, and its operands. */
 typedef struct one_sum {
     joining j;
     node n;
     duet_expr x[2];
 } one_sum;
 
-/* mean and norm are made of sums, or sums of squares, of x times powers of two. */
+/* Sum k of a reduction. mean needs sums, and norm sums of squares, of x and of x times powers of two. */
 static void open_sum(const joining *j, const duet_expr x[], int k, one_sum *s)
 {
     const scales by = scales_of(j->x);
@@ -296,7 +296,7 @@ static duet_expr join_norm(const joining *j, const duet_expr sums[])
 
 /* ---- what is gathered ---- */
 
-/* How many arrays. Those of one reduction have the same counts. */
+/* The number of arrays that the ranks gather for one reduction. All have the same counts. */
 static int array_count(enum op op) { return op == OP_mean ? 2 : op == OP_norm ? 3 : 1; }
 
 static void count_parts(const joining *j)
@@ -321,9 +321,9 @@ static duet_expr of_sums(const joining *j, const duet_expr sums[])
 }
 
 /* The result, given the arrays. */
-static duet_expr join_all(const joining *j, const parcel all[])
+static duet_expr join_all(const joining *j, const shared_array all[])
 {
-    duet_expr sums[PARCELS];
+    duet_expr sums[NODE_ARRAYS];
     if (is_free(j->n, j->x)) return join_free(j, all);
     for (int k = 0; k < array_count((enum op)j->n->op); k++) sums[k] = joined(j, join_tree(j, &all[k]));
     return of_sums(j, sums);
@@ -331,7 +331,7 @@ static duet_expr join_all(const joining *j, const parcel all[])
 
 static duet_expr join_by_blocks(const joining *j, const duet_expr x[])
 {
-    duet_expr sums[PARCELS];
+    duet_expr sums[NODE_ARRAYS];
     for (int k = 0; k < array_count((enum op)j->n->op); k++) {
         one_sum s;
         open_sum(j, x, k, &s);
@@ -343,7 +343,7 @@ static duet_expr join_by_blocks(const joining *j, const duet_expr x[])
 static duet_expr join_real(const joining *j, const duet_expr x[])
 {
     const enum op op = (enum op)j->n->op;
-    parcel all[PARCELS] = { { .whole = { 0 } } };
+    shared_array all[NODE_ARRAYS] = { { .whole = { 0 } } };
     if (is_place(op)) return join_place(j, x);
     if (op == OP_var) return join_var(j, x[0]);
     if (j->blocks) return join_by_blocks(j, x);
@@ -406,13 +406,13 @@ static void widen(node *n)
     if (dtype_is_half((duet_dtype)n->type)) n->type = DUET_F32;
 }
 
-/* A reduction with copies of its nodes. */
-typedef struct kept_joining {
+/* A reduction that waits, with copies of its nodes. */
+typedef struct joining_copy {
     joining j;
     node n, x;
-} kept_joining;
+} joining_copy;
 
-static void open_joining(kept_joining *c, const planner *p, uint32_t i)
+static void open_joining(joining_copy *c, const planner *p, uint32_t i)
 {
     const distribution *d = &p->of[i].need[0];
     c->n = p->nodes[i];
@@ -427,12 +427,13 @@ static void open_joining(kept_joining *c, const planner *p, uint32_t i)
     c->j.result = without_axes(&c->x, c->j.reduced);
 }
 
-/* With more ranks, joining their parts of an array that shared a step would take too many copies. */
+/* Reductions in any order share a step on at most so many ranks: on more, concatenating the ranks' parts needs
+ * too many copies. */
 #define FREE_RANKS 8
 
 bool plan_joined(planner *p, uint32_t i)
 {
-    kept_joining c;
+    joining_copy c;
     open_joining(&c, p, i);
     const enum op op = (enum op)c.n.op;
     const bool ordered = !is_free(&c.n, &c.x);
@@ -451,16 +452,16 @@ bool plan_joined(planner *p, uint32_t i)
 
 static duet_expr finish_joined(builder *b, const waiting *w)
 {
-    const kept_joining *c = w->with;
+    const joining_copy *c = w->with;
     (void)b;
     return join_all(&c->j, w->of);
 }
 
 /* The arrays wait, and are gathered together with others. */
-static duet_expr join_later(const kept_joining *c, uint32_t i, const duet_expr x[])
+static duet_expr join_later(const joining_copy *c, uint32_t i, const duet_expr x[])
 {
     builder *b = c->j.b;
-    kept_joining *kept = malloc(sizeof *kept);
+    joining_copy *kept = malloc(sizeof *kept);
     waiting *w = kept ? bucket_begin(b, i) : NULL;
     if (!w) {
         free(kept);
@@ -473,18 +474,18 @@ static duet_expr join_later(const kept_joining *c, uint32_t i, const duet_expr x
     w->with = kept;
     w->finish = finish_joined;
     for (; w->count < array_count((enum op)c->n.op); w->count++)
-        w->of[w->count] = (parcel){ .kind = COLLECTIVE_MOVE,
-                                    .type = (duet_dtype)c->n.type,
-                                    .whole = gathered_shape(&kept->j),
-                                    .counts = kept->j.counts,
-                                    .own = own_part(&kept->j, x, w->count) };
+        w->of[w->count] = (shared_array){ .kind = COLLECTIVE_MOVE,
+                                          .type = (duet_dtype)c->n.type,
+                                          .whole = gathered_shape(&kept->j),
+                                          .counts = kept->j.counts,
+                                          .own = own_part(&kept->j, x, w->count) };
     bucket_end(b, w);
     return b->value[i];
 }
 
 duet_expr build_joined(builder *b, uint32_t i, const duet_expr of[])
 {
-    kept_joining c;
+    joining_copy c;
     duet_expr e[2];
     open_joining(&c, b->p, i);
     c.j.b = b;

@@ -91,7 +91,7 @@ static void run_blocks(duet_group *g, uint64_t seed)
     *block_sums() = BLOCKS_IF_FASTER;
 }
 
-/* Sums of integers do not have an order, and results of many axes cannot have another one. */
+/* Sums of integers do not depend on the order, and results of many axes cannot get another axis. */
 static void other_reductions(duet_group *g, uint64_t seed)
 {
     const along t = { "sum of integers", g, seed, DUET_I32, 1, 0, { 70000 }, ANY, false, false };

@@ -2,9 +2,10 @@
 # run.sh MPIRUN RANKS PROGRAM              runs a test program with so many processes; rank 0 reports in TAP
 # run.sh MPIRUN --failures RANKS PROGRAM   the same, for tests that do not call MPI_Finalize
 # run.sh MPIRUN --deaths N PROGRAM [RANKS SECONDS [ARG]]
-#                                          runs it N times; each time, one of RANKS processes dies (2 to 4 if
-#                                          RANKS is not given), and the others must report a failure after
-#                                          SECONDS, 0.5 if not given (mpi_death.c). Reports in TAP
+#                                          runs it N times. Each time, one of RANKS processes dies (2 to 4 if
+#                                          RANKS is not given). The others must report a failure within about
+#                                          SECONDS (0.5 if not given). ARG is passed on. For mpi_death.c and
+#                                          group_death.c. Reports in TAP
 mpirun=$1 what=$2 && shift 2
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe

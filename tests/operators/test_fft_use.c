@@ -332,7 +332,7 @@ static void check_nested(duet_matrix *x, int kind)
     duet_free(&z);
 }
 
-/* With a gap between the axes, and three transforms. */
+/* Checks transforms whose axes are not adjacent, and three nested transforms. */
 static void nested_deeply(void)
 {
     duet_matrix *x = duet_new(DUET_C128, 6, 5, 7), *y = duet_new(DUET_C128, 6, 5, 7);
