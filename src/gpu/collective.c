@@ -24,7 +24,6 @@ typedef struct exchange {
     size_t each; /* bytes of an element */
     link_uses uses;
     bool overlaps; /* the queue does other work during the call: gpu/overlap.h */
-    bool beside;   /* the queue copies the elements that stay on this rank during the call */
 } exchange;
 
 /* ---- what a step does ---- */
@@ -316,60 +315,24 @@ static duet_status call_locked(const exchange *x)
     duet_status s = DUET_OK;
     if (gpu_queue_captures(x->q)) return call_captured(x);
     TRY(gpu_link_begin(x->link, x->q->stream, x->c->c->timeout));
-    const bool apart = x->overlaps || x->beside;
-    cudaStream_t stream = apart ? x->link->stream : x->q->stream;
-    if (apart) s = gpu_overlap_begin(x->q, x->link, &x->uses);
+    cudaStream_t stream = x->overlaps ? x->link->stream : x->q->stream;
+    if (x->overlaps) s = gpu_overlap_begin(x->q, x->link, &x->uses);
     if (s == DUET_OK) s = call(x, stream);
     const duet_status ended = gpu_link_end(x->link, stream);
     return s == DUET_OK ? half_written(ended) : s;
 }
 
-static duet_status call_and_note(const exchange *x)
-{
-    const duet_status s = call_locked(x);
-    gpu_queue_wrote_anything(x->q);
-    return s;
-}
-
-static duet_status capture_beside(const exchange *x)
-{
-    order_branches b;
-    TRY(gpu_order_fork(x->q, &b));
-    TRY(call_and_note(x));
-    TRY(half_written(gpu_order_second(x->q, &b)));
-    TRY(half_written(copy_kept(x)));
-    TRY(half_written(gpu_order_join(x->q, &b)));
-    return half_written(unpack(x));
-}
-
-/* Before the scratch memory is released, the queue waits for the call, also after an error. */
-static duet_status exchange_beside(const exchange *x)
-{
-    error_text why;
-    duet_status s = call_and_note(x);
-    if (s == DUET_OK) s = half_written(copy_kept(x));
-    if (s != DUET_OK) error_keep(&why);
-    const duet_status ended = half_written(gpu_overlap_end(x->q));
-    if (s == DUET_OK) return ended == DUET_OK ? half_written(unpack(x)) : ended;
-    error_put_back(&why);
-    return s;
-}
-
-static duet_status run_exchange(const exchange *x)
-{
-    TRY(pack(x));
-    if (x->beside) return gpu_queue_captures(x->q) ? capture_beside(x) : exchange_beside(x);
-    TRY(call_and_note(x));
-    TRY(half_written(unpack(x)));
-    return half_written(copy_kept(x));
-}
-
 static duet_status run(const exchange *x)
 {
     const enum form form = form_of(x->c);
-    if (form == EXCHANGE) return run_exchange(x);
-    TRY(call_and_note(x));
-    return form == REDUCE_AND_COPY ? half_written(copy_sum(x)) : DUET_OK;
+    if (form == EXCHANGE) TRY(pack(x));
+    const duet_status s = call_locked(x);
+    gpu_queue_wrote_anything(x->q);
+    TRY(s);
+    if (form == REDUCE_AND_COPY) return half_written(copy_sum(x));
+    if (form != EXCHANGE) return DUET_OK;
+    TRY(half_written(unpack(x)));
+    return half_written(copy_kept(x));
 }
 
 /* Copies an operand with gaps to the scratch memory. */
@@ -404,24 +367,12 @@ static bool may_overlap(const exchange *x, const step *s, size_t scratch)
     return form != REDUCE_AND_COPY;
 }
 
-static size_t beside_from = (size_t)1 << 20;
-
-void gpu_collective_beside(size_t bytes) { beside_from = bytes; }
-
-/* Do many elements stay on this rank? Copying them takes a considerable part of the time of the call. */
-static bool copies_beside(const exchange *x)
-{
-    return !x->overlaps && form_of(x->c) == EXCHANGE && x->c->sends + x->c->receives &&
-           (size_t)x->c->kept_in.count * x->each >= beside_from;
-}
-
 /* Waits for earlier calls: for all of them before a call on the queue, and if they are of another group.
  * Otherwise only before work of the queue for this step. */
 static duet_status wait_for_calls(exchange *x, const step *s, const frame *f, size_t scratch)
 {
     const char *p = x->scratch;
     x->overlaps = may_overlap(x, s, scratch);
-    x->beside = copies_beside(x);
     x->uses = (link_uses){ .read = gpu_span_of(&s->in[0], f),
                            .written = gpu_span_of_result(s, 0, f),
                            .scratch = { p, p ? p + scratch : NULL } };
@@ -449,7 +400,6 @@ duet_status gpu_collective(const step *s, const frame *f, queue *q)
                    NULL,
                    dtypes[c->type].bytes,
                    { { NULL, NULL } },
-                   false,
                    false };
     void *taken = NULL;
     duet_status r = DUET_OK;

@@ -253,9 +253,7 @@ duet_status gpu_order_end(queue *q)
     size_t count;
     if (o->is_full) return DUET_OK;
     TRY(get_dependencies(q, &nodes, &count));
-    bool is_new = false;
-    for (size_t i = 0; i < count; i++) is_new |= !is_earlier(o, nodes[i]);
-    if (!is_new) return DUET_OK;
+    if (!count || is_earlier(o, nodes[0])) return DUET_OK;
     o->ends[o->steps] = (ending){ o->n_nodes, (int)count };
     for (size_t i = 0; i < count; i++) TRY(add_node(o, nodes[i]));
     o->first_use = o->n_uses;
@@ -300,37 +298,4 @@ duet_status gpu_order_part(queue *q, void *memory, size_t all, size_t *bytes, vo
     *lent = (char *)memory + o->given;
     o->given += each;
     return gpu_order_uses(q, *lent, *bytes);
-}
-
-/* ---- branches within a step ---- */
-
-static duet_status keep_dependencies(queue *q, cudaGraphNode_t kept[ORDER_NODES], int *kept_count)
-{
-    const cudaGraphNode_t *nodes;
-    size_t count;
-    TRY(get_dependencies(q, &nodes, &count));
-    *kept_count = count > ORDER_NODES ? -1 : (int)count;
-    for (int i = 0; i < *kept_count; i++) kept[i] = nodes[i];
-    return DUET_OK;
-}
-
-duet_status gpu_order_fork(queue *q, order_branches *b)
-{
-    b->first_count = -1;
-    return keep_dependencies(q, b->before, &b->before_count);
-}
-
-duet_status gpu_order_second(queue *q, order_branches *b)
-{
-    if (b->before_count >= 0) TRY(keep_dependencies(q, b->first, &b->first_count));
-    if (b->first_count < 0) return DUET_OK;
-    gpu_queue_wrote_anything(q);
-    return update(q, b->before, b->before_count, cudaStreamSetCaptureDependencies);
-}
-
-duet_status gpu_order_join(queue *q, order_branches *b)
-{
-    gpu_queue_wrote_anything(q);
-    if (b->first_count <= 0) return DUET_OK;
-    return update(q, b->first, b->first_count, cudaStreamAddCaptureDependencies);
 }

@@ -22,17 +22,6 @@ duet_status gpu_order_end(queue *q);
  * waits for the earlier steps that use it. Does nothing if this thread does not capture on q. */
 duet_status gpu_order_uses(queue *q, const void *p, size_t bytes);
 
-/* Divides the step under capture into two branches that may run at the same time. gpu_order_fork begins the
- * first branch, and gpu_order_second the second. Work after gpu_order_join waits for both. */
-#define ORDER_NODES 8
-typedef struct order_branches {
-    cudaGraphNode_t before[ORDER_NODES], first[ORDER_NODES];
-    int before_count, first_count; /* -1: there are too many, so the branches run one after the other */
-} order_branches;
-duet_status gpu_order_fork(queue *q, order_branches *b);
-duet_status gpu_order_second(queue *q, order_branches *b);
-duet_status gpu_order_join(queue *q, order_branches *b);
-
 /* Returns in *lent a part of `bytes` bytes of a workspace for the step under capture; *bytes must be at
  * most `all`. Steps that follow one another get different parts, so that they may run at the same time. If
  * this thread does not capture on q, the part is the whole workspace, and *bytes becomes `all`. */

@@ -132,8 +132,6 @@ duet_status gpu_collective(const step *s, const frame *f, queue *q);
 double gpu_collective_cost(const step *s, const costs *c);
 const char *gpu_collective_algorithm(const step *s);
 size_t gpu_collective_scratch(const step *s);
-/* For tests: sets from how many bytes on the elements that stay on the rank are copied during the exchange. */
-void gpu_collective_beside(size_t bytes);
 
 /* Linear algebra of dense matrices. The steps wait for the GPU. */
 const char *gpu_linear_unsupported(const step *s);
