@@ -47,7 +47,7 @@ ASSUMED = {
     "call": (60e-6, "s", "host time of a call of NCCL outside of a CUDA graph; measured on an H200"),
     "statement": (10e-6, "s", "assumed: host time of a statement; 5.5 us on one GPU (h200-calls.json)"),
     "gradient": (170e-6, "s", "additional host time of a statement with a gradient; from training by statements "
-                              "with 8192 images on each of two GPUs (h200-distributed-2-part.json)"),
+                              "with 8192 images on each of two GPUs (h200-distributed-2.json)"),
     "agree_near": (1e-6, "s", "assumed: a round of communicator_agree between threads of a process"),
     "agree_far": (3e-6, "s", "assumed: such a round between processes, by MPI"),
     "join_inputs": (16, "", "operands of an element-wise step: PROGRAM_INPUTS in src/core/program.h"),
