@@ -171,7 +171,7 @@ if [ -n "$peers" ]; then
 fi
 set --
 for name in distributed distributed-peers; do if [ -f "$out/$name.json" ]; then set -- "$@" "$out/$name.json"; fi; done
-if [ $# -gt 0 ] && has_numpy; then
+if [ $# -gt 0 ] && command -v python3 >/dev/null; then
     python3 "$root/bench/report/table.py" "$@" | tee "$out/distributed.md"
 fi
 if [ $# -gt 0 ] && has_matplotlib; then
