@@ -437,10 +437,11 @@ bool plan_joined(planner *p, uint32_t i)
     open_joining(&c, p, i);
     const enum op op = (enum op)c.n.op;
     const bool ordered = !is_free(&c.n, &c.x);
+    if (is_place(op) || op == OP_var) return true;
     c.j.counts = bounds_new(p);
     if (!c.j.counts) return false;
-    if (is_place(op) || op == OP_var) return true;
     count_parts(&c.j);
+    if (!c.j.counts[p->g->ranks]) return true; /* there is nothing to reduce */
     p->of[i].blocks = ordered && prefers_blocks(&c.j);
     if (!ordered && p->g->ranks > FREE_RANKS) return true;
     const double bytes =

@@ -154,10 +154,31 @@ static void buckets_exchange_once(duet_group *g)
     for (int k = 0; k < LAYERS; k++) duet_free(&x[k], &w[k], &b[k], &ordinary[k], &wanted[k]);
 }
 
+/* Sums over no rows, and products without columns. */
+static void buckets_of_nothing(duet_group *g)
+{
+    duet_matrix *x = duet_new_split(g, DUET_I32, 0, 0, 3), *y = duet_new_split(g, DUET_I32, 0, 0, 4),
+                *u = duet_new_split(g, DUET_F32, 0, 6, 0), *v = duet_new_split(g, DUET_F32, 0, 6, 5),
+                *a = duet_new_replicated(g, DUET_I64, 3), *b = duet_new_replicated(g, DUET_I64, 4),
+                *c = duet_new_replicated(g, DUET_F32, 0, 5), *d = duet_new_replicated(g, DUET_F32, 5, 5);
+    CHECK(duet_set(x, 1) == DUET_OK && duet_set(y, 1) == DUET_OK && duet_set(u, 1) == DUET_OK &&
+              duet_set(v, 1) == DUET_OK && duet_set(a, 7) == DUET_OK && duet_set(b, 7) == DUET_OK,
+          "%s", duet_error());
+    CHECK(duet_set_all({ a, duet_sum_axis(x, 0) }, { b, duet_sum_axis(y, 0) },
+                       { c, duet_matmul(duet_transpose(u), v) },
+                       { d, duet_matmul(duet_transpose(v), v) }) == DUET_OK,
+          "%s", duet_error());
+    const int64_t *none = duet_read(a), *nothing = duet_read(b);
+    const float *six = duet_read(d);
+    CHECK(none && nothing && none[2] == 0 && nothing[3] == 0 && six && six[24] == 6, "sums of nothing");
+    duet_free(&x, &y, &u, &v, &a, &b, &c, &d);
+}
+
 static void all_buckets(duet_group *g, int64_t count, uint64_t seed)
 {
     for (int64_t i = 0; i < count; i++) run_buckets(g, seed + (uint64_t)i);
     buckets_exchange_once(g);
+    buckets_of_nothing(g);
 }
 
 #endif
