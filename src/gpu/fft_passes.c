@@ -6,10 +6,10 @@
 
 #define LOOPS 16 /* if a pass takes more calls than this, copies before and after it are faster */
 
-/* Measured on an H200. If a pass has several GB, a strided plan of cuFFT takes five times as long as contiguous
- * transforms. From about 1 GiB on, copies before and after contiguous transforms take less time than that.
- * Smaller slabs would stay in the L2 cache, but need so many launches that they are slower. Copies of elements
- * of 16 bytes are too slow. */
+/* Measured on an H200. If a pass has several GB, a strided plan of cuFFT takes five times as long as
+ * contiguous transforms. From about 1 GiB on, copies before and after contiguous transforms take less time
+ * than that. Smaller slabs would stay in the L2 cache, but need so many launches that they are slower.
+ * Copies of elements of 16 bytes are too slow. */
 static const fourier_slabs usual = {
     .pass_bytes = (size_t)1 << 30, .slab_bytes = (size_t)256 << 20, .columns = 32, .length = 64, .element = 8
 };

@@ -118,12 +118,6 @@ static duet_expr own_parts(const builder *b, const bucket *k)
 
 /* ---- sums ---- */
 
-static void add_alone(builder *b, shared_array *p)
-{
-    const distribution all = replicated();
-    p->all = build_collective(b, COLLECTIVE_ADD, p->own, p->type, &p->whole, &all, &all);
-}
-
 static void add(builder *b, const bucket *k)
 {
     const distribution all = replicated();
@@ -140,12 +134,6 @@ static void add(builder *b, const bucket *k)
 }
 
 /* ---- arrays that are gathered ---- */
-
-static void gather_alone(builder *b, shared_array *p)
-{
-    const distribution from = { 0, (int64_t *)p->counts }, to = replicated();
-    p->all = build_collective(b, COLLECTIVE_MOVE, p->own, p->type, &p->whole, &from, &to);
-}
 
 /* Sets the parts of each rank. bounds: where the elements of each rank begin in `gathered` */
 static void take_parts(const builder *b, const bucket *k, duet_expr gathered, const int64_t *bounds)
@@ -225,14 +213,24 @@ duet_expr shared_array_index(const builder *b, const shared_array *p, int rank, 
 
 /* ---- sending ---- */
 
+static void send_alone(builder *b, shared_array *p)
+{
+    const distribution all = replicated(), parts = { 0, (int64_t *)p->counts };
+    const distribution *from = p->kind == COLLECTIVE_ADD ? &all : &parts;
+    p->all = build_collective(b, p->kind, p->own, p->type, &p->whole, from, &all);
+}
+
+static void send(builder *b, const bucket *k)
+{
+    if (k->count == 1) send_alone(b, k->of[0]);
+    else if (k->of[0]->kind == COLLECTIVE_ADD) add(b, k);
+    else gather(b, k);
+}
+
 void buckets_send(builder *b)
 {
     const char *site = b->site;
-    for (bucket k = next_bucket(b); k.count; k = next_bucket(b)) {
-        const bool adds = k.of[0]->kind == COLLECTIVE_ADD;
-        if (k.count > 1) (adds ? add : gather)(b, &k);
-        else (adds ? add_alone : gather_alone)(b, k.of[0]);
-    }
+    for (bucket k = next_bucket(b); k.count; k = next_bucket(b)) send(b, &k);
     for (const waiting *w = b->waiting; w; w = w->next) {
         b->site = w->site;
         b->value[w->node] = w->finish(b, w);

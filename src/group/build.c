@@ -84,12 +84,18 @@ duet_expr build_collective(builder *b, enum collective_kind kind, duet_expr e, d
     return b->last;
 }
 
+/* The type in which the value of a node is sent, which is an intermediate one unless the node is a leaf. */
+static duet_dtype sent_type(const node *n)
+{
+    return n->op != OP_LEAF && dtype_is_half((duet_dtype)n->type) ? DUET_F32 : (duet_dtype)n->type;
+}
+
 duet_dtype build_widened(const builder *b, uint32_t i, duet_expr *e)
 {
     const node *n = &b->p->nodes[i];
-    if (n->op == OP_LEAF || !dtype_is_half((duet_dtype)n->type)) return (duet_dtype)n->type;
-    *e = duet_cast_at(*e, DUET_F32, b->site);
-    return DUET_F32;
+    const duet_dtype type = sent_type(n);
+    if (type != (duet_dtype)n->type) *e = duet_cast_at(*e, type, b->site);
+    return type;
 }
 
 static moved_value *find_moved(const builder *b, uint32_t i, const distribution *to, bool fused)
@@ -101,11 +107,7 @@ static moved_value *find_moved(const builder *b, uint32_t i, const distribution 
 
 duet_expr build_value(builder *b, uint32_t i)
 {
-    for (const waiting *w = b->p->of[i].waits ? b->waiting : NULL; w; w = w->next)
-        if (w->node == i) {
-            buckets_send(b);
-            break;
-        }
+    if (b->p->of[i].waits && !b->value[i].serial) buckets_send(b);
     return b->value[i];
 }
 
@@ -228,8 +230,7 @@ static bool is_small_integer(duet_dtype type)
 /* The type in which the terms of a sum are added. */
 static duet_dtype added_type(const node *n)
 {
-    if (is_small_integer((duet_dtype)n->type)) return DUET_I32;
-    return dtype_is_half((duet_dtype)n->type) && n->op != OP_LEAF ? DUET_F32 : (duet_dtype)n->type;
+    return is_small_integer((duet_dtype)n->type) ? DUET_I32 : sent_type(n);
 }
 
 static bool sum_waits(const planner *p, uint32_t i)

@@ -1,7 +1,8 @@
-/* fused_products.c - keeps sums of products fused. x*y + z is one fused multiply-add, which rounds once. This
- * also holds if the addition uses a view of the product, or a part of a complex one. Which products are fused
- * is decided when the formula of a rank is rewritten (graph/canonicalize.c). If the ranks exchanged such a
- * product, it would be rounded before it is added. So they exchange its operands, and each rank multiplies. */
+/* fused_products.c - keeps sums of products fused. x*y + z is one fused multiply-add, which rounds once.
+ * This also holds if the addition uses a view of the product, or a part of a complex one. Which products
+ * are fused is decided when the formula of a rank is rewritten (graph/canonicalize.c). If the ranks
+ * exchanged such a product, it would be rounded before it is added. So they exchange its operands, and
+ * each rank multiplies. */
 #include "build.h"
 #include "dtype.h"
 #include "operator_again.h"

@@ -164,8 +164,8 @@ duet_expr as_lines(const joining *j, duet_expr x)
     return duet_reshape_at(x, j->result.rank + 1, size, j->b->site);
 }
 
-/* The result of the elements from .. upto - 1 of this rank's lines. If these are complete indices of the split
- * axis, a range of the operand itself is reduced: lines of a strided operand would be a copy. */
+/* The result of the elements from .. upto - 1 of this rank's lines. If these are complete indices of the
+ * split axis, a range of the operand itself is reduced: lines of a strided operand would be a copy. */
 static duet_expr result_of(const joining *j, const duet_expr x[], int64_t from, int64_t upto)
 {
     const int last = j->result.rank, r = j->b->c->rank;
@@ -427,8 +427,8 @@ static void open_joining(joining_copy *c, const planner *p, uint32_t i)
     c->j.result = without_axes(&c->x, c->j.reduced);
 }
 
-/* Reductions in any order share a step on at most so many ranks: on more, concatenating the ranks' parts needs
- * too many copies. */
+/* Reductions in any order share a step on at most so many ranks: on more, concatenating the ranks' parts
+ * needs too many copies. */
 #define FREE_RANKS 8
 
 bool plan_joined(planner *p, uint32_t i)

@@ -76,9 +76,9 @@ duet_expr gather_results(const joining *j, duet_expr own, duet_dtype type);
 /* The result of two neighbouring parts of the elements. */
 duet_expr join_results(const joining *j, duet_expr a, duet_expr b);
 
-/* block_sums.c: reduces in the canonical order by exchanging the results of all blocks. prefers_blocks: is that
- * expected to be faster than subtrees? j->counts must be the bounds of the ranks' subtrees. All ranks get the
- * same answer. join_blocks changes j->counts. */
+/* block_sums.c: reduces in the canonical order by exchanging the results of all blocks. prefers_blocks: is
+ * that expected to be faster than subtrees? j->counts must be the bounds of the ranks' subtrees. All ranks
+ * get the same answer. join_blocks changes j->counts. */
 bool prefers_blocks(const joining *j);
 duet_expr join_blocks(const joining *j, const duet_expr x[]);
 

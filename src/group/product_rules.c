@@ -19,9 +19,9 @@ static distribution way_need(const product_way *w, int axis)
     return axis < 0 ? replicated() : (distribution){ axis, (int64_t *)w->bounds };
 }
 
-/* GPUs of one machine gather an operand much faster than they multiply it. So they do that at once if it needs
- * no more memory than two panels: products of panels take some 3 % longer than one product, and even more
- * while another panel arrives. */
+/* GPUs of one machine gather an operand much faster than they multiply it. So they do that at once if it
+ * needs no more memory than two panels: products of panels take some 3 % longer than one product, and even
+ * more while another panel arrives. */
 static bool comes_at_once(const planner *p, const node *y)
 {
     const bool near = p->g->place == DUET_GPU && p->g->on_machine == p->g->ranks;

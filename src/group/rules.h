@@ -26,7 +26,8 @@ static inline int axis_before(const node *n, int a)
     return n->op == OP_transpose ? n->rank - 1 - a : n->attr.order[a];
 }
 
-/* How operand k, which broadcasts to the result of node i, is distributed if the result is split as in `to`. */
+/* How operand k, which broadcasts to the result of node i, is distributed if the result is split as in
+ * `to`. */
 distribution operand_cut(const planner *p, uint32_t i, int k, const distribution *to);
 
 /* fused_products.c. find_product sets p->of[i].product from those of the operands. products_added: the

@@ -1,5 +1,5 @@
-/* group_buckets.h - lists of statements whose small sums share an exchange. The elements are small integers, so
- * sums have the same bits in any order. */
+/* group_buckets.h - lists of statements whose small sums share an exchange. The elements are small
+ * integers, so sums have the same bits in any order. */
 #ifndef GROUP_BUCKETS_H
 #define GROUP_BUCKETS_H
 

@@ -353,8 +353,8 @@ static void nested_deeply(void)
     duet_free(&y);
 }
 
-/* Two transforms along different axes are one step, unless the first one is also used by others, or the second
- * one pads. */
+/* Two transforms along different axes are one step, unless the first one is also used by others, or the
+ * second one pads. */
 static void nested_transforms(duet_place p)
 {
     DUET_ON(p)
