@@ -14,6 +14,8 @@ import os
 import statistics
 import sys
 
+from table import distributed_rows
+
 try:
     import matplotlib
 
@@ -371,8 +373,8 @@ DISTRIBUTED = {"Duet": COLOURS["gpu"], "PyTorch": "#777777", "JAX": "#bbbbbb"}
 def distributed_cases(documents):
     """Returns the largest number of ranks, and {(case, mode): {package: (seconds, efficiency)}} for it. Of several
     files the last one counts, and of statements and recordings the faster one."""
-    rows = [r for d in documents for r in d["results"] if "efficiency" in r and r.get("mode") in ("weak", "strong")]
-    most, found, best = max((r["ranks"] for r in rows), default=0), {}, {}
+    rows, most = distributed_rows(documents)
+    found, best = {}, {}
     for r in rows:
         if r["ranks"] == most and r["seconds"] is not None and r["efficiency"] is not None:
             package = r.get("peer", "Duet").split()[0]

@@ -318,10 +318,17 @@ def time_of(seconds):
     return "" if seconds is None else f"{1e6 * seconds:.0f} us" if seconds < 1e-2 else f"{1e3 * seconds:.4g} ms"
 
 
+def distributed_rows(documents):
+    """Returns the rows of duet-distributed and its peers, and the largest number of ranks."""
+    modes = "weak", "strong"
+    rows = [r for d in documents for r in d["results"] if "efficiency" in r and r.get("mode") in modes]
+    return rows, max((r["ranks"] for r in rows), default=0)
+
+
 def distributed(documents):
     """Times of duet-distributed on one rank and on the largest number of ranks, with those of peers."""
-    rows = [r for d in documents for r in d["results"] if "efficiency" in r and r.get("mode") in ("weak", "strong")]
-    most, found = max((r["ranks"] for r in rows), default=0), {}
+    rows, most = distributed_rows(documents)
+    found = {}
     for r in rows:
         how = r["peer"].split()[0] if "peer" in r else "replay" if r["recorded"] else "statements"
         found.setdefault((r["case"], r["mode"], r["size"]), {})[how, r["ranks"]] = r
