@@ -1,12 +1,13 @@
 /* block_sums.c - reductions in the canonical order in which the ranks exchange the results of all blocks.
  *
  * joining.c reduces each complete subtree of a rank in a step of its own. A rank has about twenty subtrees if
- * its elements do not begin at a multiple of a large subtree. On a GPU, such a step takes
- * longer than sending the results of some hundred thousand blocks. Here, each rank computes the results of
- * all its blocks in one step. Then all ranks join them level by level, in a step for each four levels. */
+ * its elements do not begin at a multiple of a large subtree. On a GPU, such a step takes longer than sending
+ * the results of some hundred thousand blocks. Here, each rank computes the results of all its blocks in one
+ * step. Then all ranks join them level by level, in a step for each four levels. */
 #include "block_policy.h"
 #include "dtype.h"
 #include "joining.h"
+#include "min_max.h"
 #include "operator_again.h"
 #include "program.h"
 
@@ -55,8 +56,7 @@ static double seconds_by_subtrees(const joining *j)
 {
     const int ranks = j->p->g->ranks;
     int64_t most = 0;
-    for (int r = 0; r < ranks; r++)
-        if (j->counts[r + 1] - j->counts[r] > most) most = j->counts[r + 1] - j->counts[r];
+    for (int r = 0; r < ranks; r++) most = larger(most, j->counts[r + 1] - j->counts[r]);
     const double joins = (double)j->counts[ranks] / (AT_ONCE - 1);
     return (double)(most - 1) * REDUCTION_SECONDS + joins * JOIN_SECONDS +
            gather_seconds(j, j->counts[ranks]);

@@ -2,6 +2,7 @@
  * whose operands are computed first come first. So elements are exchanged while others are computed. A node
  * that needs the result of a shared exchange comes after all nodes that do not (buckets.h). */
 #include "build.h"
+#include "min_max.h"
 #include <stdlib.h>
 
 #define MOST           (INT64_MAX / 4)
@@ -56,7 +57,7 @@ bool build_order(const planner *p, uint32_t *order)
         for (int k = 0; k < op_infos[p->nodes[i].op].arity; k++) {
             const ready_node *x = &r[i - p->nodes[i].back[k]];
             const uint32_t after = x->waits + p->of[x->node].waits;
-            if (x->at > at) at = x->at;
+            at = larger(at, x->at);
             if (after > waits) waits = after;
         }
         at += operations(p, i);
